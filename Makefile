@@ -1,0 +1,73 @@
+# `make test` is the whole check: it makes .venv, installs, lints, checks types and imports, and runs the tests.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup test fast lint types imports format demo bench clean
+
+PYTHON ?= $(shell for p in python3.11 python3 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+BENCH := .venv-bench
+WORKERS ?= 2
+CODE := $(wildcard src tests examples benchmarks)
+
+# The public data sets, where they are kept beside the checkout; tests that need them skip otherwise.
+ifneq ($(wildcard ../shared/data),)
+HARMONIUM_DATA ?= $(abspath ../shared/data)
+export HARMONIUM_DATA
+endif
+
+help: ## say what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+
+setup: $(VENV)/.installed ## make .venv and install harmonium with all extras, once
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "== setup"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e ".[all,dev]"
+	@touch $@
+
+test: lint types imports ## lint, types, imports, and the tests with coverage
+	@echo "== tests"
+	@rm -f .coverage .coverage.*
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term $(ARGS)
+
+fast: setup ## the tests without coverage, stopping at the first failure
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) $(ARGS)
+
+lint: setup ## ruff: rules and format
+	@echo "== lint"
+	@$(BIN)/ruff check -q $(CODE)
+	@$(BIN)/ruff format -q --check $(CODE)
+
+types: setup ## mypy on src
+	@echo "== types"
+	@$(BIN)/mypy --no-error-summary
+
+imports: setup ## import-linter: who may import whom
+	@echo "== imports"
+	@$(BIN)/lint-imports --no-logo
+
+format: setup ## ruff: fix and format in place
+	@$(BIN)/ruff check -q --fix $(CODE)
+	@$(BIN)/ruff format -q $(CODE)
+
+demo: setup ## the demonstration of the command line
+	@$(BIN)/harmonium demo
+
+bench: $(BENCH)/.installed ## side by side with peers, in a virtual environment of its own
+	@$(BENCH)/bin/python -m benchmarks $(ARGS)
+
+$(BENCH)/.installed: pyproject.toml constraints.txt benchmarks/requirements.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make bench PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	@$(BENCH)/bin/python -m pip install -q -c constraints.txt -e ".[all]" -r benchmarks/requirements.txt
+	@touch $@
+
+clean: ## remove virtual environments, caches and builds
+	@rm -rf $(VENV) $(BENCH) build dist .coverage .coverage.* htmlcov
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

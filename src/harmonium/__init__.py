@@ -1,0 +1,1 @@
+"""Harmonium: Boltzmann machines and energy-based models."""

@@ -1,0 +1,73 @@
+"""How layers meet: a multilinear form of their statistics."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.types import draw_normal
+
+
+class Coupling(nn.Module, ABC):
+    """A multilinear form `Φ(x₁, …, x_k)`; the field that it puts on layer i is `∂Φ/∂x_i`.
+
+    A new coupling needs `field`, `accumulate_grad` and `shapes`; arguments are the layers' statistics `(*batch, *shape)`.
+    """
+
+    @property
+    @abstractmethod
+    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
+        """The shape of each layer that it ties; None where any shape of the right rank will do."""
+
+    @abstractmethod
+    def field(self, to: int, *others: Tensor) -> Tensor:
+        """Return `∂Φ/∂x_to` given the other layers, in order."""
+
+    @abstractmethod
+    def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
+        """Add `Σ_batch weight · ∂Φ/∂parameters` to the gradients, in closed form and in place.
+
+        `weight` is a number, or a tensor with one value a sample.
+        """
+
+    def forward(self, *xs: Tensor) -> Tensor:
+        """Return `Φ(x₁, …, x_k) = x₁ · ∂Φ/∂x₁`, `(*batch,)`."""
+        product = self.field(0, *xs[1:]) * xs[0]
+        shape = self.shapes[0]
+        return product.flatten(product.ndim - (3 if shape is None else len(shape))).sum(-1)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that were given to the constructor."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, name) for name in names if name != "generator"}
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.arguments().items())
+        return f"{type(self).__name__}({inside})"
+
+
+def as_shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape: a bare number is a layer of one axis."""
+    return (shape,) if isinstance(shape, int) else tuple(shape)
+
+
+def flatten_layer(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return `(*batch, *shape)` as `(*batch, n)`."""
+    return x if len(shape) == 1 else x.flatten(x.ndim - len(shape))
+
+
+def as_rows(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return `(*batch, *shape)` as a matrix `(n_samples, n)`."""
+    return x.reshape(-1, math.prod(shape))
+
+
+def small_normal(
+    *shape: int, generator: torch.Generator | None, scale: float = 0.01
+) -> nn.Parameter:
+    """Return a parameter drawn from `N(0, scale²)`: Hinton's (2012) choice for the weights of a new machine."""
+    return nn.Parameter(draw_normal(torch.empty(shape), generator=generator) * scale)

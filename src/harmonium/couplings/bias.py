@@ -1,0 +1,44 @@
+"""A field of its own for each unit."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.couplings.base import Coupling, as_rows, as_shape
+from harmonium.types import gradient
+
+
+class Bias(Coupling):
+    """The linear form `Φ(x) = Σ_i b_i x_i`; it starts at zero.
+
+    With `shared=True` all places of an image have one value a channel, as the filters of a convolution do.
+
+    >>> Bias(3)(torch.ones(2, 3))
+    tensor([0., 0.], grad_fn=<SumBackward1>)
+    """
+
+    def __init__(self, shape: int | tuple[int, ...], shared: bool = False) -> None:
+        super().__init__()
+        self.shape = as_shape(shape)
+        self.shared = shared
+        sizes = (self.shape[0], *(1,) * (len(self.shape) - 1)) if shared else self.shape
+        self.bias = nn.Parameter(torch.zeros(sizes))
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...]]:
+        """The shape of the one layer."""
+        return (self.shape,)
+
+    def field(self, to: int, *others: Tensor) -> Tensor:
+        """Return `b`, the same for every sample."""
+        return self.bias
+
+    def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
+        """Add `Σ weight · x`."""
+        rows = as_rows(xs[0], self.shape)
+        if isinstance(weight, Tensor) and weight.ndim:
+            total = (weight.reshape(1, -1).to(rows) @ rows).view(self.shape)
+        else:
+            total = rows.sum(0).view(self.shape).mul_(weight)
+        gradient(self.bias).add_(total.sum_to_size(self.bias.shape))

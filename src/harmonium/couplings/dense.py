@@ -1,0 +1,46 @@
+"""Every unit of one layer with every unit of another."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer, small_normal
+from harmonium.types import gradient, weighted
+
+
+class Dense(Coupling):
+    """The bilinear form `Φ(v, h) = Σ_ij v_i W_ij h_j` (eq. 1 of Hwang et al. 2020, eq. 6.33 of Tomczak's chapter).
+
+    `weight` is visible × hidden, one row and one column for each entry of the flattened layers.
+
+    >>> Dense(784, 500).weight.shape
+    torch.Size([784, 500])
+    """
+
+    def __init__(
+        self, left: int | tuple[int, ...], right: int | tuple[int, ...], *, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.left, self.right = as_shape(left), as_shape(right)
+        self.weight = small_normal(math.prod(self.left), math.prod(self.right), generator=generator)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The shapes of the two layers."""
+        return self.left, self.right
+
+    def field(self, to: int, *others: Tensor) -> Tensor:
+        """Return `W h` on the left layer or `vᵀW` on the right one."""
+        if to == 0:
+            return (flatten_layer(others[0], self.right) @ self.weight.t()).unflatten(-1, self.left)
+        return (flatten_layer(others[0], self.left) @ self.weight).unflatten(-1, self.right)
+
+    def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
+        """Add `Σ weight · v hᵀ`."""
+        v, h = as_rows(xs[0], self.left), as_rows(xs[1], self.right)
+        if isinstance(weight, Tensor) and weight.ndim:
+            h, weight = weighted(h, weight.reshape(-1)), 1.0
+        gradient(self.weight).addmm_(v.t(), h, alpha=float(weight))

@@ -1,0 +1,68 @@
+"""Data: embedded sets, readers of files, tables, splits and transforms."""
+
+from harmonium.data.amat import read_amat
+from harmonium.data.array import read_array
+from harmonium.data.base import Column, Data
+from harmonium.data.cifar import read_cifar
+from harmonium.data.directory import DataDirectory, MissingDataError
+from harmonium.data.extras import MissingExtraError
+from harmonium.data.idx import read_idx
+from harmonium.data.images import read_images
+from harmonium.data.lattice import bars_and_stripes, ising, ising_law
+from harmonium.data.load import DATASETS, EMBEDDED, load, options_of
+from harmonium.data.split import split, split_indices
+from harmonium.data.table import decode, encode, infer_columns, read_columns, read_table
+from harmonium.data.toys import checkerboard, circles, mixture, mixture_log_density, moons, pinwheel
+from harmonium.data.transforms import (
+    DESCRIPTIONS,
+    BinarizeEachTime,
+    Whitening,
+    binarize,
+    dequantize,
+    scale,
+    standardize,
+    unstandardize,
+    whiten,
+)
+
+__all__ = [
+    "DATASETS",
+    "DESCRIPTIONS",
+    "EMBEDDED",
+    "BinarizeEachTime",
+    "Column",
+    "Data",
+    "DataDirectory",
+    "MissingDataError",
+    "MissingExtraError",
+    "Whitening",
+    "bars_and_stripes",
+    "binarize",
+    "checkerboard",
+    "circles",
+    "decode",
+    "dequantize",
+    "encode",
+    "infer_columns",
+    "ising",
+    "ising_law",
+    "load",
+    "mixture",
+    "mixture_log_density",
+    "moons",
+    "options_of",
+    "pinwheel",
+    "read_amat",
+    "read_array",
+    "read_cifar",
+    "read_columns",
+    "read_idx",
+    "read_images",
+    "read_table",
+    "scale",
+    "split",
+    "split_indices",
+    "standardize",
+    "unstandardize",
+    "whiten",
+]

@@ -1,0 +1,117 @@
+"""What every loader returns: tensors by split, with the one line that says how they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+KINDS = ("binary", "levels", "real", "table", "counts")
+"""What a value is: 0 or 1; an integer in 0..levels; a real number; a column of a table; a count."""
+
+COLUMN_TYPES = ("binary", "categorical", "real")
+
+Value = str | int | float | bool
+"""A cell of a table; a missing cell is None."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table and how it is encoded.
+
+    `type` is `"binary"` (one 0/1 value: the index into the two `levels`), `"categorical"` (a one-hot block, one value
+    for each of `levels`) or `"real"` (one value, `(x - mean) / std`).
+
+    >>> Column("color", "categorical", ("blue", "green", "red")).width
+    3
+    """
+
+    name: str
+    type: str
+    levels: tuple[Value, ...] = ()
+    mean: float = 0.0
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.type not in COLUMN_TYPES:
+            raise ValueError(
+                f"the type of column {self.name!r} must be one of {', '.join(COLUMN_TYPES)}. Got {self.type!r}."
+            )
+
+    @property
+    def width(self) -> int:
+        """The number of encoded values: the number of levels of a categorical column, else 1."""
+        return len(self.levels) if self.type == "categorical" else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A data set: `(n, *shape)` tensors by split, and what their values are.
+
+    Integer data keep their small dtype (a model wants `x.float()` of a batch, or `scale`). `levels` is the largest
+    value of `"levels"` data (255 for 8-bit images), 1 for `"binary"` data, else None. `note` says in one line how values
+    and splits were made; it belongs beside every likelihood, since nats of different binarizations or scalings cannot be
+    compared. `transform`, when it is not None, must be applied to every training batch,
+    `x = data.transform(x, generator=generator)` (binarization resampled each time); `valid` and `test` never need it.
+    Missing values are NaN.
+
+    >>> import torch
+    >>> print(Data("tiny", torch.zeros(4, 2), None, None, shape=(2,), kind="real", note="zeros"))
+    tiny: 4 train, shape (2,), real (zeros)
+    """
+
+    name: str
+    train: Tensor
+    valid: Tensor | None
+    test: Tensor | None
+    train_labels: Tensor | None = None
+    valid_labels: Tensor | None = None
+    test_labels: Tensor | None = None
+    shape: tuple[int, ...] = ()
+    kind: str = "real"
+    levels: int | None = None
+    columns: tuple[Column, ...] = ()
+    note: str = ""
+    transform: Callable[..., Tensor] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"`kind` must be one of {', '.join(KINDS)}. Got {self.kind!r}.")
+        for split in ("train", "valid", "test"):
+            x, labels = getattr(self, split), getattr(self, f"{split}_labels")
+            if x is not None and tuple(x.shape[1:]) != tuple(self.shape):
+                raise ValueError(
+                    f"`{split}` of {self.name} must have shape (n, {', '.join(map(str, self.shape))}). "
+                    f"Got {tuple(x.shape)}. Reshape it, or give `shape` as one sample has it."
+                )
+            if labels is not None and (x is None or tuple(labels.shape) != (len(x),)):
+                raise ValueError(
+                    f"`{split}_labels` of {self.name} must hold one label for each sample. Got {tuple(labels.shape)} "
+                    f"for {0 if x is None else len(x)} samples."
+                )
+
+    @classmethod
+    def of_splits(
+        cls,
+        name: str,
+        splits: Sequence[Tensor | None],
+        labels: Sequence[Tensor | None] = (None, None, None),
+        *,
+        kind: str,
+        note: str,
+        levels: int | None = None,
+        columns: tuple[Column, ...] = (),
+    ) -> Data:
+        """Make data of the three splits (train, valid, test) and their labels; one training sample gives the shape."""
+        train, valid, test = splits
+        if train is None:
+            raise ValueError(f"{name} must have training samples. Got None.")
+        shape = tuple(train.shape[1:])
+        return cls(name, train, valid, test, labels[0], labels[1], labels[2], shape, kind, levels, columns, note)
+
+    def __str__(self) -> str:
+        splits = {"train": self.train, "valid": self.valid, "test": self.test}
+        counts = " / ".join(f"{len(x):,} {split}" for split, x in splits.items() if x is not None)
+        kind = f"levels 0..{self.levels}" if self.kind == "levels" else self.kind
+        return f"{self.name}: {counts}, shape {tuple(self.shape)}, {kind}" + (f" ({self.note})" if self.note else "")

@@ -1,0 +1,116 @@
+"""Data of one's own: an array, a table, an IDX or .amat file, or a folder of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from harmonium.data.amat import read_amat
+from harmonium.data.array import read_array
+from harmonium.data.base import Data
+from harmonium.data.idx import read_idx
+from harmonium.data.images import decode_images, list_images
+from harmonium.data.split import THREE_WAYS, split_indices
+from harmonium.data.table import encode, infer_columns, read_columns
+
+READABLE = ".npy, .npz, .csv, .parquet, .idx, *-ubyte, *-ubyte.gz, .amat, .amat.bz2, or a folder of pictures"
+RANDOM = "random split 80/10/10"
+LABELS = ("labels", "label", "target", "targets", "y")
+
+
+def kind_of(x: Tensor) -> tuple[str, int | None, str]:
+    """Return what the values are, the largest level, and words for the note."""
+    missing = " (NaN: missing)" if x.is_floating_point() and bool(x.isnan().any()) else ""
+    if x.is_floating_point():
+        filled = torch.nan_to_num(x, nan=0.0)
+        if not filled.isfinite().all():
+            raise ValueError("the data hold infinite values. Replace them, or make them NaN to treat them as missing.")
+        if bool(((filled == 0) | (filled == 1)).all()):
+            return "binary", 1, f"values 0 and 1{missing}"
+        return "real", None, f"values as stored, not scaled{missing}"
+    if x.dtype == torch.bool or bool(((x == 0) | (x == 1)).all()):
+        return "binary", 1, "values 0 and 1"
+    if x.dtype == torch.uint8:
+        return "levels", 255, "8-bit levels 0..255"
+    if bool((x >= 0).all()):
+        return "counts", None, "counts as stored"
+    return "real", None, "integers as stored, not scaled"
+
+
+def from_tensor(name: str, x: Tensor, labels: Tensor | None, generator: torch.Generator) -> Data:
+    """Split samples `(n, …)` 80/10/10; 8-bit `(n, height, width)` become images of one channel."""
+    if x.ndim < 2 or len(x) == 0:
+        raise ValueError(
+            f"{name} must hold samples, shape (n, …) with n > 0. Got {tuple(x.shape)}. Reshape and save it again."
+        )
+    kind, levels, words = kind_of(x)
+    x = x[:, None] if x.dtype == torch.uint8 and x.ndim == 3 else x
+    x = x.float() if kind == "real" else x.to(torch.uint8) if x.dtype == torch.bool else x
+    if labels is not None and labels.shape != (len(x),):
+        raise ValueError(
+            f"{name}: the labels must have shape ({len(x)},), one for each sample. Got {tuple(labels.shape)}."
+        )
+    parts = split_indices(len(x), THREE_WAYS, generator=generator)
+    targets = [None if labels is None else labels[part].long() for part in parts]
+    return Data.of_splits(
+        name,
+        [x[part] for part in parts],
+        targets,
+        kind=kind,
+        levels=levels,
+        note=f"{words}; {RANDOM}",
+    )
+
+
+def load_array(path: Path, *, generator: torch.Generator) -> Data:
+    """Load a `.npy` file, or the one array of an `.npz` file beside its labels (`labels`, `target` or `y`)."""
+    arrays = read_array(path)
+    labels = next((arrays.pop(key) for key in LABELS if key in arrays), None)
+    if len(arrays) != 1:
+        raise ValueError(
+            f"{path} must hold one array of samples (any name), and may hold labels ({', '.join(LABELS)}). "
+            f"Got samples {list(arrays)}. Save one of them alone."
+        )
+    return from_tensor(path.name, next(iter(arrays.values())), labels, generator)
+
+
+def load_table(path: Path, *, generator: torch.Generator, types: Mapping[str, str] | None = None) -> Data:
+    """Load a table, split 80/10/10; real columns are standardized on the training split."""
+    table = read_columns(path)
+    n = len(next(iter(table.values()), []))
+    if n == 0:
+        raise ValueError(f"{path} has no rows.")
+    train, valid, test = split_indices(n, THREE_WAYS, generator=generator)
+    columns = infer_columns(table, types, rows=train.tolist())
+    x = encode(table, columns)
+    note = f"{len(columns)} columns, real ones standardized on train; {RANDOM}"
+    return Data(path.name, x[train], x[valid], x[test], shape=(x.shape[1],), kind="table", columns=columns, note=note)
+
+
+def load_idx(path: Path, *, generator: torch.Generator) -> Data:
+    """Load an IDX file of samples."""
+    return from_tensor(path.name, read_idx(path), None, generator)
+
+
+def load_amat(path: Path, *, generator: torch.Generator) -> Data:
+    """Load an .amat file of samples."""
+    return from_tensor(path.name, read_amat(path), None, generator)
+
+
+def load_folder(path: Path, *, generator: torch.Generator, size: int = 32, mode: str = "RGB") -> Data:
+    """Load a folder of pictures; if all lie in two or more subfolders, these are the classes, in sorted order."""
+    paths = list_images(path)
+    groups = [file.relative_to(path).parts[0] if file.parent != path else "" for file in paths]
+    classes = sorted(set(groups))
+    labels = (
+        torch.tensor([classes.index(group) for group in groups]) if len(classes) > 1 and "" not in classes else None
+    )
+    x = decode_images(paths, size, mode)
+    parts = split_indices(len(x), THREE_WAYS, labels=labels, generator=generator)
+    targets = [None if labels is None else labels[part] for part in parts]
+    note = f"8-bit levels 0..255, central square resized to {size}x{size}; {RANDOM}"
+    name = path.resolve().name
+    return Data.of_splits(name, [x[part] for part in parts], targets, kind="levels", levels=255, note=note)

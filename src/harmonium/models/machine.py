@@ -1,0 +1,202 @@
+"""The heart: named layers, the couplings between them, and all that follows from the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.couplings import Coupling
+from harmonium.types import State, as_state
+from harmonium.units import Units
+
+if TYPE_CHECKING:
+    from harmonium.models.tempered import Tempered
+
+
+class BoltzmannMachine(nn.Module):
+    """Layers plus couplings: `E(x) = -Σ_l log μ_l(x_l) - Σ_c Φ_c(x)`, `p(x) = e^{-E(x)}/Z`.
+
+    `units` names the layers; the first is the data layer. `terms` says which layers each coupling ties, in order.
+
+    >>> machine = BoltzmannMachine(
+    ...     {"x": Bernoulli(3)}, [(("x", "x"), Symmetric(3)), (("x",), Bias(3))]
+    ... )
+    >>> machine.energy({"x": torch.ones(2, 3)})
+    tensor([-0., -0.], grad_fn=<SubBackward0>)
+    """
+
+    def __init__(self, units: Mapping[str, Units], terms: Sequence[tuple[tuple[str, ...], Coupling]]) -> None:
+        super().__init__()
+        self.units = nn.ModuleDict(units)
+        self.terms = [(tuple(layers), coupling) for layers, coupling in terms]
+        self.couplings = nn.ModuleList(coupling for _, coupling in self.terms)
+        for layers, coupling in self.terms:
+            self._check_term(layers, coupling)
+
+    def _check_term(self, layers: tuple[str, ...], coupling: Coupling) -> None:
+        if len(layers) != len(coupling.shapes):
+            raise ValueError(f"{coupling!r} ties {len(coupling.shapes)} layers. Got {layers}. Name one for each.")
+        for layer, shape in zip(layers, coupling.shapes, strict=True):
+            if layer not in self.units:
+                raise ValueError(f"A term names layer {layer!r}. The layers are {list(self.units)}. Use one of them.")
+            if shape is not None and shape != self.layer(layer).shape:
+                raise ValueError(
+                    f"{coupling!r} needs shape {shape} at layer {layer!r}. Got {self.layer(layer)!r}. "
+                    "Give the coupling the shapes of its layers."
+                )
+
+    @property
+    def data_layer(self) -> str:
+        """The name of the layer that holds the data: the first."""
+        return next(iter(self.units))
+
+    def layer(self, name: str) -> Units:
+        """Return the units of a layer."""
+        return self.units[name]  # type: ignore[return-value]
+
+    def state(self, x: Tensor | Mapping[str, Tensor]) -> State:
+        """Return `x` as a state, its layers checked for shape: a bare tensor is the data layer."""
+        state = as_state(x, self.data_layer)
+        for name, value in state.items():
+            if name not in self.units:
+                raise ValueError(f"The state names layer {name!r}. The layers are {list(self.units)}. Use one of them.")
+            self.layer(name).check_shape(value, name)
+        return state
+
+    def field(self, layer: str, state: State) -> Tensor:
+        """Return the field on a layer, `Σ_c ∂Φ_c/∂x_layer`, given the layers tied to it. A hook of tempering."""
+        total: Tensor | None = None
+        for layers, coupling in self.terms:
+            for to in (i for i, name in enumerate(layers) if name == layer):
+                part = coupling.field(to, *self._statistics(state, layers[:to] + layers[to + 1 :], layer))
+                total = part if total is None else total + part
+        units = self.layer(layer)
+        batch = _batch_shape(self, state)
+        if total is None:
+            some = next(iter(state.values()))
+            total = some.new_zeros(units.shape)
+        return total.expand(*batch, *units.shape) if total.ndim < len(batch) + len(units.shape) else total
+
+    def _statistics(self, state: State, layers: tuple[str, ...], target: str) -> list[Tensor]:
+        missing = [name for name in layers if name not in state]
+        if missing:
+            raise ValueError(f"The field on {target!r} needs layer {missing[0]!r}, which the state does not hold.")
+        return [self.layer(name).statistic(state[name]) for name in layers]
+
+    def interaction(self, state: State) -> Tensor:
+        """Return `Σ_c Φ_c(x)` of the terms whose layers are all there, `(*batch,)`. A hook of tempering."""
+        total: Tensor | float = 0.0
+        for layers, coupling in self.terms:
+            if all(name in state for name in layers):
+                total = total + coupling(*(self.layer(name).statistic(state[name]) for name in layers))
+        some = next(iter(state.values()))
+        return total + some.new_zeros(_batch_shape(self, state))
+
+    def energy(self, state: Tensor | Mapping[str, Tensor]) -> Tensor:
+        """Return `E(x)`, `(*batch,)`; layers left out are summed out: `-log Σ_missing e^{-E}` in closed form.
+
+        `E = -Σ log μ(x) - Σ Φ(x) - Σ_missing A(field)`. Missing layers that a coupling ties to each other cannot be
+        summed out so; the error names the layer to give.
+        """
+        present = self.state(state)
+        missing = [name for name in self.units if name not in present]
+        self._check_closed(missing)
+        total = -self.interaction(present)
+        for name, value in present.items():
+            total = total - self.layer(name).total(self.layer(name).log_base(value))
+        for name in missing:
+            total = total - self.layer(name).total(self.layer(name).log_partition(self.field(name, present)))
+        return total
+
+    def _check_closed(self, missing: Sequence[str]) -> None:
+        for layers, coupling in self.terms:
+            tied = [name for name in layers if name in missing]
+            if len(tied) > 1:
+                raise ValueError(
+                    f"The energy of this partial state is intractable: {type(coupling).__name__} ties the missing "
+                    f"layers {tied[0]!r} and {tied[1]!r}. Give layer {tied[-1]!r} in the state."
+                )
+
+    def free_energy(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
+        """Return `F(x) = -log Σ_h e^{-E(x, h)}` of data, checked for its support."""
+        state = self.state(x)
+        for name, value in state.items():
+            self.layer(name).check_support(value, name)
+        return self.energy(state)
+
+    @torch.no_grad()
+    def sample(self, layer: str, state: State, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw a layer given the layers tied to it."""
+        return self.layer(layer).sample(self.field(layer, state), generator=generator)
+
+    def mean(self, layer: str, state: State) -> Tensor:
+        """Return the mean of a layer given the layers tied to it."""
+        return self.layer(layer).mean(self.field(layer, state))
+
+    def infer(self, x: Tensor | Mapping[str, Tensor]) -> State:
+        """Return the state with the missing layers at their means given the others: exact where none are tied."""
+        present = self.state(x)
+        missing = [name for name in self.units if name not in present]
+        self._check_closed(missing)
+        return present | {name: self.mean(name, present) for name in missing}
+
+    def ties(self, first: str, second: str) -> bool:
+        """Return whether a coupling ties two layers, or a layer to itself."""
+        if first == second:
+            return any(layers.count(first) > 1 for layers, _ in self.terms)
+        return any(first in layers and second in layers for layers, _ in self.terms)
+
+    def blocks(self) -> list[tuple[str, ...]]:
+        """Return groups of layers that no coupling ties: each is drawn at once given the others."""
+        groups: list[list[str]] = []
+        for name in self.units:
+            free = (g for g in groups if not any(self.ties(name, other) for other in g))
+            group = next(free, None)
+            if group is None:
+                groups.append([name])
+            else:
+                group.append(name)
+        return [tuple(group) for group in groups]
+
+    def tempered(self, beta: Tensor | float, reference: Tensor | Mapping[str, Tensor] | None = None) -> Tempered:
+        """Return the machine at inverse temperature β: couplings times β, plus (1 - β) times a reference field."""
+        from harmonium.models.tempered import Tempered  # it extends this class
+
+        return Tempered(self, beta, reference)
+
+    @torch.no_grad()
+    def accumulate_grad(self, state: Tensor | Mapping[str, Tensor], weight: Tensor | float = 1.0) -> None:
+        """Add `Σ_batch weight · ∂E/∂parameters` of a (partial) state to the gradients, in closed form.
+
+        `∂E/∂W = -∂Φ/∂W` at the values of the present layers and the means of the missing ones, since Φ is multilinear.
+        """
+        present = self.state(state)
+        full = self.infer(present)
+        for layers, coupling in self.terms:
+            if any(parameter.requires_grad for parameter in coupling.parameters()):
+                coupling.accumulate_grad(-weight, *(self.layer(name).statistic(full[name]) for name in layers))
+        for name in self.units:
+            if any(parameter.requires_grad for parameter in self.layer(name).parameters()):
+                self.layer(name).accumulate_grad(weight, self.field(name, full), present.get(name))
+
+    @torch.no_grad()
+    def initial(self, n: int, *, generator: torch.Generator | None = None) -> State:
+        """Draw `n` states to start chains from: each layer under its own biases alone."""
+        state: State = {}
+        for name in self.units:
+            units = self.layer(name)
+            field = torch.zeros(units.shape)
+            for layers, coupling in self.terms:
+                if layers == (name,):
+                    field = coupling.field(0) + field.to(next(coupling.parameters()))
+            state[name] = units.sample(field.expand(n, *units.shape).contiguous(), generator=generator)
+        return state
+
+
+def _batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:
+    for name, value in state.items():
+        return machine.layer(name).batch_shape(value)
+    return ()

@@ -1,0 +1,92 @@
+"""The restricted Boltzmann machine."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from harmonium.couplings import Bias, Conv2d, Coupling, Dense
+from harmonium.models.machine import BoltzmannMachine
+from harmonium.types import check_shape
+from harmonium.units import Units
+
+
+class RBM(BoltzmannMachine):
+    """A visible and a hidden layer of any units: `E(v, h) = -log μ(v) - log μ(h) - vᵀWh - bᵀv - cᵀh` (eq. 6.33).
+
+    `p(v) = e^{-F(v)}/Z` with `F(v) = -log μ(v) - bᵀv - Σ_j A(c_j + vᵀW_j)` (eq. 6.36 and 6.37). Here v and h stand for the
+    statistics of the units, `x/σ²` for Gaussian ones.
+
+    >>> rbm = RBM(Bernoulli(784), Bernoulli(500))
+    >>> rbm.weight.shape, rbm.free_energy(torch.zeros(2, 784)).shape
+    (torch.Size([784, 500]), torch.Size([2]))
+    """
+
+    def __init__(
+        self,
+        visible: Units,
+        hidden: Units,
+        coupling: Coupling | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if coupling is None:
+            coupling = Dense(visible.shape, hidden.shape, generator=generator)
+        shared = isinstance(coupling, Conv2d)
+        if isinstance(coupling, Conv2d) and coupling.upper_shape(visible.shape) != hidden.shape:
+            raise ValueError(
+                f"{coupling!r} above visible={visible!r} needs a hidden layer of shape "
+                f"{coupling.upper_shape(visible.shape)}. Got hidden={hidden!r}."
+            )
+        super().__init__(
+            {"visible": visible, "hidden": hidden},
+            [
+                (("visible", "hidden"), coupling),
+                (("visible",), Bias(visible.shape, shared=shared)),
+                (("hidden",), Bias(hidden.shape, shared=shared)),
+            ],
+        )
+
+    @property
+    def visible(self) -> Units:
+        """The visible layer."""
+        return self.layer("visible")
+
+    @property
+    def hidden(self) -> Units:
+        """The hidden layer."""
+        return self.layer("hidden")
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights of the coupling, W; visible × hidden for a dense one."""
+        return self.couplings[0].weight  # type: ignore[return-value]
+
+    @property
+    def visible_bias(self) -> Tensor:
+        """The bias of the visible layer, b."""
+        return self.couplings[1].bias  # type: ignore[return-value]
+
+    @property
+    def hidden_bias(self) -> Tensor:
+        """The bias of the hidden layer, c."""
+        return self.couplings[2].bias  # type: ignore[return-value]
+
+    def hidden_mean(self, v: Tensor) -> Tensor:
+        """Return `E[h | v]` (eq. 6.38 for binary units)."""
+        _check(v, self.visible, "v", "visible")
+        return self.mean("hidden", {"visible": v})
+
+    def visible_mean(self, h: Tensor) -> Tensor:
+        """Return `E[v | h]` (eq. 6.39 for binary units)."""
+        _check(h, self.hidden, "h", "hidden")
+        return self.mean("visible", {"hidden": h})
+
+    def reconstruct(self, v: Tensor) -> Tensor:
+        """Return `E[v | E[h | v]]`: down again from the mean of the hidden layer."""
+        return self.visible_mean(self.hidden_mean(v))
+
+
+def _check(x: Tensor, units: Units, name: str, layer: str) -> None:
+    check_shape(x, units.shape, name=name, owner=f"{layer}={units!r}")
+    units.check_support(x, name)

@@ -1,0 +1,80 @@
+"""The Metropolis algorithm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harmonium.models import BoltzmannMachine
+from harmonium.samplers.base import Info, Sampler, data_layer
+from harmonium.types import EnergyModel, State, draw_integers, draw_normal, draw_uniform
+
+
+@dataclass(frozen=True)
+class Metropolis(Sampler):
+    """Propose a change and accept it with probability `min(1, e^{F(x) - F(x')})` (lecture notes, MCMC).
+
+    The proposal is symmetric: real units move by `step_size` times a normal number, all at once; a unit with finitely
+    many states, one a step, goes to another of them; a count goes up or down by one. (The notes keep "it as xᵗ" with
+    that probability; it is the proposal that is accepted so.)
+
+    >>> Metropolis(step_size=0.2)
+    Metropolis(clamp={}, step_size=0.2)
+    """
+
+    step_size: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.step_size > 0:
+            raise ValueError(f"`step_size` must be positive. Got {self.step_size}. Try 0.5.")
+
+    def init(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> State:
+        """Return chains at `x` with their free energy."""
+        return {data_layer(model): x, "energy": model.free_energy(x).detach()}
+
+    @torch.no_grad()
+    def step(
+        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
+    ) -> tuple[State, Info]:
+        """Propose a change and accept or reject it for each chain."""
+        layer = data_layer(model)
+        x, energy = state[layer], state["energy"]
+        new = self.hold(layer, x, self._propose(model, x, generator))
+        new_energy = _free_energy(model, new)
+        accepted = draw_uniform(energy, generator=generator).log() < energy - new_energy
+        wide = accepted.reshape(*accepted.shape, *(1,) * (x.ndim - accepted.ndim))
+        carried = {layer: torch.where(wide, new, x), "energy": torch.where(accepted, new_energy, energy)}
+        return carried, {"accepted": accepted}
+
+    def _propose(self, model: EnergyModel, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        units = model.layer(model.data_layer) if isinstance(model, BoltzmannMachine) else None
+        if units is None or units.support == "real":
+            return x + self.step_size * draw_normal(x, generator=generator)
+        if units.support not in ("finite", "integer"):
+            raise TypeError(
+                f"Metropolis has no proposal for {units!r}, whose parts differ in kind. Use Gibbs, which has."
+            )
+        batch = units.batch_shape(x)
+        rows = x.reshape(math.prod(batch), math.prod(units.sites), -1)
+        chain = torch.arange(len(rows), device=x.device)
+        site = draw_integers(rows.shape[1], (len(rows),), generator=generator, device=x.device)
+        old = rows[chain, site]
+        rows = rows.clone()
+        states = units.states()
+        if states is None:
+            sign = draw_integers(2, (len(rows), 1), generator=generator, device=x.device) * 2 - 1
+            rows[chain, site] = old + sign.to(x.dtype)
+        else:
+            table = states.to(x).reshape(len(states), -1)
+            current = (table[None] == old[:, None]).all(-1).to(torch.int64).argmax(-1)
+            jump = 1 + draw_integers(len(states) - 1, (len(rows),), generator=generator, device=x.device)
+            rows[chain, site] = table[(current + jump) % len(states)]
+        return rows.reshape(x.shape)
+
+
+def _free_energy(model: EnergyModel, x: Tensor) -> Tensor:
+    # A machine's own energy knows that a count below zero has energy +∞, where `free_energy` would refuse it.
+    return model.energy(x) if isinstance(model, BoltzmannMachine) else model.free_energy(x)

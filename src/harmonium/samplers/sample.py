@@ -1,0 +1,70 @@
+"""One verb for drawing from any model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from harmonium.models import BoltzmannMachine
+from harmonium.samplers.base import Info, Sampler, data_layer
+from harmonium.samplers.gibbs import Gibbs
+from harmonium.samplers.mala import MALA
+from harmonium.types import EnergyModel
+
+
+@torch.no_grad()
+def sample(
+    model: EnergyModel,
+    n: int,
+    *,
+    sampler: Sampler | None = None,
+    n_steps: int = 1000,
+    given: Tensor | None = None,
+    generator: torch.Generator | None = None,
+    on_step: Callable[[int, Info], None] | None = None,
+) -> Tensor:
+    """Draw `n` samples: the ends of `n` chains of `n_steps` steps, by Gibbs sampling unless told otherwise.
+
+    `given` is one sample, or `n`, with NaN where the value is unknown: known units stay, the others are drawn given
+    them, which fills in missing values and paints in images. `on_step(i, info)` is called after each step.
+
+    >>> rbm = RBM(Bernoulli(4), Bernoulli(2))
+    >>> sample(rbm, 3, n_steps=10, given=torch.tensor([1.0, float("nan"), 0.0, float("nan")])).shape
+    torch.Size([3, 4])
+    """
+    if n < 1 or n_steps < 1:
+        raise ValueError(f"`n` and `n_steps` must be at least 1. Got n={n}, n_steps={n_steps}.")
+    if sampler is None:
+        sampler = Gibbs() if isinstance(model, BoltzmannMachine) else MALA()
+    x = starting_points(model, n, generator=generator)
+    if given is not None:
+        layer = data_layer(model)
+        known = given.isfinite()
+        if isinstance(model, BoltzmannMachine):
+            units = model.layer(layer)
+            units.check_shape(given, "given")
+            units.check_support(torch.where(known, given, x[:1].reshape(units.shape)), "given")
+        x = torch.where(known, given, x)
+        sampler = replace(sampler, clamp={**sampler.clamp, layer: known})
+    state = sampler.init(model, x, generator=generator)
+    for i in range(n_steps):
+        state, info = sampler.step(model, state, generator=generator)
+        if on_step is not None:
+            on_step(i, info)
+    return sampler.samples(model, state)
+
+
+def starting_points(model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:
+    """Return `n` points to start chains from: a machine's units under their biases, or the model's own `initial`."""
+    if isinstance(model, BoltzmannMachine):
+        return model.initial(n, generator=generator)[model.data_layer]
+    initial = getattr(model, "initial", None)
+    if initial is None:
+        raise TypeError(
+            f"{type(model).__name__} does not say where chains start. Give it a method initial(n, *, generator), "
+            "or run a sampler from points of your own with sampler.init and sampler.step."
+        )
+    return initial(n, generator=generator)

@@ -1,0 +1,189 @@
+"""The law of one unit: a base measure, known by its log-partition function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.types import check_shape
+
+
+class Units(nn.Module, ABC):
+    """A layer of independent units, each with base measure μ and statistic s.
+
+    Under a field θ a unit has the law `p(x) = exp(θ·s(x) - A(θ)) μ(x)` with `A(θ) = log ∫ exp(θ·s(x)) dμ(x)`.
+    A new kind of unit needs `log_partition` and `sample`; the rest are hooks whose defaults follow from `A`.
+    """
+
+    support: ClassVar[str] = "finite"
+    """What values a unit takes: `"finite"` (see `states`), `"integer"` (0, 1, 2, …) or `"real"`."""
+
+    @property
+    def proper(self) -> bool:
+        """Whether `A` is the log-partition function of a base measure, so that Z and likelihoods mean something."""
+        return True
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        if not shape or any(not isinstance(size, int) or size < 1 for size in shape):
+            raise ValueError(
+                f"{type(self).__name__} needs the sizes of its layer as positive integers, such as "
+                f"{type(self).__name__}(784) or {type(self).__name__}(1, 28, 28). Got {shape}."
+            )
+        self.shape = shape
+
+    @property
+    def sites(self) -> tuple[int, ...]:
+        """The shape of the array of units: `shape`, unless one unit is a whole vector (categorical)."""
+        return self.shape
+
+    @abstractmethod
+    def log_partition(self, field: Tensor) -> Tensor:
+        """Return `A(θ)` of each unit, `(*batch, *sites)`."""
+
+    @abstractmethod
+    def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw x from the law under `field`."""
+
+    def mean(self, field: Tensor) -> Tensor:
+        """Return `E[x]`; for units with `s(x) = x` this is `∂A/∂θ`."""
+        return _derivative(self.log_partition, field)
+
+    def variance(self, field: Tensor) -> Tensor:
+        """Return `Var[x]`; for units with `s(x) = x` this is `∂²A/∂θ²`."""
+        return _derivative(self.mean, field)
+
+    @abstractmethod
+    def mode(self, field: Tensor) -> Tensor:
+        """Return the most probable x: the draw at zero temperature."""
+
+    def statistic(self, x: Tensor) -> Tensor:
+        """Return `s(x)`, linear in x: what the couplings see."""
+        return x
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """Return `log μ(x)` of each unit, `(*batch, *sites)`."""
+        return torch.zeros_like(x)
+
+    def link(self, mean: Tensor) -> Tensor:
+        """Return the field under which the units have this mean, by bisection: the inverse of `mean`."""
+        low = torch.full_like(mean, -4096.0)
+        high = torch.full_like(mean, 4096.0)
+        for _ in range(24 + int(-math.log2(torch.finfo(mean.dtype).eps))):
+            middle = (low + high) / 2
+            above = self.mean(middle) > mean
+            low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+        return (low + high) / 2
+
+    def states(self) -> Tensor | None:
+        """Return all values of one unit, `(n_states, *unit)`, or None if there are infinitely many."""
+        return None
+
+    def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
+        """Add `weight · ∂E/∂parameters` under `field` to the gradients, at `x` or with x summed out (None).
+
+        Most units have no parameters and nothing to do.
+        """
+
+    def project(self) -> None:
+        """Bring the parameters back into their domain after an update; most units have nothing to do."""
+
+    def check_support(self, x: Tensor, name: str) -> None:
+        """Raise unless every value of `x` is one that the units can take, or a mean of such values."""
+        self.check_shape(x, name)
+        if x.numel() == 0 or x.is_meta:
+            return
+        low, high = self.bounds()
+        smallest, largest = x.amin().item(), x.amax().item()
+        if not (math.isfinite(smallest) and math.isfinite(largest)):
+            raise ValueError(
+                f"`{name}` must be finite. It holds NaN or infinity. Drop those rows, or mark unknown values "
+                "with NaN where missing values are accepted: `fit`, and `given` of `sample`."
+            )
+        if smallest < low or largest > high:
+            raise ValueError(
+                f"`{name}` must lie in [{low:g}, {high:g}] to match {self!r}. Got values from {smallest:g} to "
+                f"{largest:g}. Rescale the data, or choose units with another support."
+            )
+
+    def bounds(self) -> tuple[float, float]:
+        """Return the smallest and the largest value of a unit."""
+        states = self.states()
+        if states is not None:
+            return states.min().item(), states.max().item()
+        return (0.0 if self.support == "integer" else -math.inf), math.inf
+
+    def check_shape(self, x: Tensor, name: str) -> None:
+        """Raise unless `x` is a floating tensor `(*batch, *shape)`."""
+        check_shape(x, self.shape, name=name, owner=f"{name}={self!r}")
+
+    def batch_shape(self, x: Tensor) -> tuple[int, ...]:
+        """Return the leading axes of `x`."""
+        return tuple(x.shape[: x.ndim - len(self.shape)])
+
+    def total(self, per_unit: Tensor) -> Tensor:
+        """Sum a quantity over the units: `(*batch, *sites)` to `(*batch,)`."""
+        return per_unit.flatten(per_unit.ndim - len(self.sites)).sum(-1)
+
+    def inner(self, field: Tensor, x: Tensor) -> Tensor:
+        """Return `θ·s(x)` summed over the units, `(*batch,)`."""
+        product = field * self.statistic(x)
+        return product.flatten(product.ndim - len(self.shape)).sum(-1)
+
+    def fitted_field(self, x: Tensor) -> Tensor:
+        """Return the field under which the mean is that of the samples `x`, NaN left out.
+
+        One sample of the law at zero field is added to the data, so that a unit that never varies gets a finite field.
+        """
+        rows = x.reshape(-1, *self.shape)
+        known = rows.isfinite()
+        n = known.sum(0)
+        prior = self.mean(rows.new_zeros(self.shape))
+        return self.link((rows.where(known, 0.0).sum(0) + prior) / (n + 1)).detach()
+
+    def n_configurations(self) -> int | None:
+        """Return the number of states of the whole layer, or None if it is infinite."""
+        states = self.states()
+        return None if states is None else len(states) ** math.prod(self.sites)
+
+    def configurations(self, index: Tensor) -> Tensor:
+        """Return the states of the whole layer with these numbers, `(len(index), *shape)`, last site fastest."""
+        states = self.states()
+        if states is None:
+            raise ValueError(f"{self!r} has infinitely many states and cannot be enumerated. Sum it out instead.")
+        n_sites, base = math.prod(self.sites), len(states)
+        powers = torch.tensor([base**i for i in reversed(range(n_sites))], device=index.device)
+        digits = (index[:, None] // powers) % base
+        return states.to(index.device)[digits].reshape(len(index), *self.shape)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments that were given to the constructor."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, name) for name in names if name != "shape"}
+
+    def extra_repr(self) -> str:
+        """Return the constructor's arguments, for `repr`."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        parts = [str(size) for size in self.shape] if "shape" in defaults else []
+        parts += [
+            f"{name}={value!r}" for name, value in self.arguments().items() if defaults[name].default != value
+        ]
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def _derivative(function: Callable[[Tensor], Tensor], field: Tensor) -> Tensor:
+    """Return the derivative of an elementwise function, differentiable when `field` is."""
+    tracked = torch.is_grad_enabled() and field.requires_grad
+    with torch.enable_grad():
+        argument = field if field.requires_grad else field.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(function(argument).sum(), argument, create_graph=tracked)
+    return slope

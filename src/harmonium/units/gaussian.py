@@ -1,0 +1,87 @@
+"""Real units with a Gaussian weight."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.types import draw_normal, gradient, weighted
+from harmonium.units.base import Units
+
+
+class Gaussian(Units):
+    """Real units with `log μ(x) = -x²/2σ²`, statistic `s(x) = x/σ²` and a learned σ for each (lab exercise, section 2).
+
+    Then `A(θ) = θ²/2σ² + ½ log 2πσ²` and `x | θ ~ N(θ, σ²)`: with a bias b and weights W, `x | z ~ N(b + Wz, σ²)` and
+    `z | x ~ B(σ(c + Wᵀx/σ²))`. The lab's constant `b²/2σ²` is left out of the energy: it cancels in every probability.
+    σ is held as `log_sigma`, never below `floor`.
+
+    >>> Gaussian(2, initial_sigma=0.5).variance(torch.zeros(2))
+    tensor([0.2500, 0.2500], grad_fn=<ExpandBackward0>)
+    """
+
+    support = "real"
+
+    def __init__(self, *shape: int, initial_sigma: float = 1.0, floor: float = 1e-3) -> None:
+        super().__init__(*shape)
+        if not floor > 0:
+            raise ValueError(f"`floor` must be a positive number. Got {floor}. Try floor=1e-3.")
+        if not (math.isfinite(initial_sigma) and initial_sigma >= floor):
+            raise ValueError(
+                f"`initial_sigma` must be finite and at least floor={floor:g}. Got {initial_sigma}. "
+                "A Gaussian unit needs a spread; try initial_sigma=1.0 on standardized data."
+            )
+        self.initial_sigma = initial_sigma
+        self.floor = floor
+        self.log_sigma = nn.Parameter(torch.full(shape, math.log(initial_sigma)))
+
+    @property
+    def sigma(self) -> Tensor:
+        """The standard deviation of each unit under any field."""
+        return self.log_sigma.exp().clamp_min(self.floor)
+
+    def log_partition(self, field: Tensor) -> Tensor:
+        """Return `A(θ) = θ²/2σ² + ½ log 2πσ²`."""
+        return (field / self.sigma).square() / 2 + (self.sigma.square() * (2 * math.pi)).log() / 2
+
+    def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw `x = θ + σε` with standard normal ε."""
+        return field + self.sigma * draw_normal(field, generator=generator)
+
+    def mean(self, field: Tensor) -> Tensor:
+        """Return `E[x] = θ`."""
+        return field
+
+    def variance(self, field: Tensor) -> Tensor:
+        """Return `σ²`."""
+        return self.sigma.square().expand_as(field)
+
+    def mode(self, field: Tensor) -> Tensor:
+        """Return θ."""
+        return field
+
+    def statistic(self, x: Tensor) -> Tensor:
+        """Return `s(x) = x/σ²`."""
+        return x / self.sigma.square()
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """Return `log μ(x) = -x²/2σ²`."""
+        return -(x / self.sigma).square() / 2
+
+    def link(self, mean: Tensor) -> Tensor:
+        """Return `θ = m`."""
+        return mean
+
+    def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
+        """Add `weight · ∂E/∂log σ`: `(2θx - x²)/σ²`, since `E = (x²/2 - θx)/σ²`; summed out, `-∂A/∂log σ = θ²/σ² - 1`."""
+        if not self.log_sigma.requires_grad:
+            return
+        slope = self.statistic(field) * field - 1 if x is None else self.statistic(x) * (2 * field - x)
+        gradient(self.log_sigma).add_(weighted(slope, weight).sum_to_size(self.shape))
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Raise `log_sigma` to the floor where it fell below."""
+        self.log_sigma.clamp_(min=math.log(self.floor))

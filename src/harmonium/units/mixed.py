@@ -1,0 +1,144 @@
+"""Layers that hold units of several kinds side by side."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.units.base import Units
+
+
+class Mixed(Units):
+    """Several layers flattened and laid side by side in one vector: columns of a table, binary, categorical and real.
+
+    >>> table = Mixed(Categorical(1, 3), Gaussian(2))
+    >>> table.shape
+    (5,)
+    """
+
+    def __init__(self, *parts: Units) -> None:
+        if not parts or any(not isinstance(part, Units) for part in parts):
+            raise TypeError(f"Mixed needs layers of units, such as Mixed(Bernoulli(3), Gaussian(2)). Got {parts}.")
+        super().__init__(sum(math.prod(part.shape) for part in parts))
+        self.parts = nn.ModuleList(parts)
+        self._sizes = [math.prod(part.shape) for part in parts]
+
+    @property
+    def support(self) -> str:  # type: ignore[override]
+        """`"finite"` or `"real"` when all parts agree, else `"mixed"`."""
+        kinds = {part.support for part in self._layers()}
+        return kinds.pop() if len(kinds) == 1 else "mixed"
+
+    @property
+    def proper(self) -> bool:
+        """Whether every part has a base measure."""
+        return all(part.proper for part in self._layers())
+
+    @property
+    def sites(self) -> tuple[int, ...]:
+        """The number of units of all parts."""
+        return (sum(math.prod(part.sites) for part in self._layers()),)
+
+    def split(self, x: Tensor) -> list[Tensor]:
+        """Return the values of each part in its own shape."""
+        pieces = x.split(self._sizes, dim=-1)
+        return [piece.unflatten(-1, part.shape) for part, piece in zip(self._layers(), pieces, strict=True)]
+
+    def join(self, pieces: list[Tensor]) -> Tensor:
+        """Lay the values of the parts side by side."""
+        return torch.cat(
+            [piece.flatten(piece.ndim - len(part.shape)) for part, piece in zip(self._layers(), pieces, strict=True)],
+            dim=-1,
+        )
+
+    def log_partition(self, field: Tensor) -> Tensor:
+        """Return A of each unit of each part."""
+        return self._per_unit("log_partition", field)
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """Return log μ of each unit of each part."""
+        return self._per_unit("log_base", x)
+
+    def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw each part."""
+        pieces = zip(self._layers(), self.split(field), strict=True)
+        return self.join([part.sample(piece, generator=generator) for part, piece in pieces])
+
+    def mean(self, field: Tensor) -> Tensor:
+        """Return the mean of each part."""
+        return self._elementwise("mean", field)
+
+    def variance(self, field: Tensor) -> Tensor:
+        """Return the variance of each part."""
+        return self._elementwise("variance", field)
+
+    def mode(self, field: Tensor) -> Tensor:
+        """Return the mode of each part."""
+        return self._elementwise("mode", field)
+
+    def statistic(self, x: Tensor) -> Tensor:
+        """Return the statistic of each part."""
+        return self._elementwise("statistic", x)
+
+    def link(self, mean: Tensor) -> Tensor:
+        """Return the field of each part that has this mean."""
+        return self._elementwise("link", mean)
+
+    def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
+        """Add the gradients of each part's parameters."""
+        values = [None] * len(self.parts) if x is None else self.split(x)
+        for part, piece, value in zip(self._layers(), self.split(field), values, strict=True):
+            part.accumulate_grad(weight, piece, value)
+
+    def project(self) -> None:
+        """Project each part."""
+        for part in self._layers():
+            part.project()
+
+    def check_support(self, x: Tensor, name: str) -> None:
+        """Check the values of each part."""
+        self.check_shape(x, name)
+        for i, (part, piece) in enumerate(zip(self._layers(), self.split(x), strict=True)):
+            part.check_support(piece, f"{name} (part {i} of {len(self.parts)})")
+
+    def n_configurations(self) -> int | None:
+        """Return the product of the parts' counts, or None if one is infinite."""
+        total = 1
+        for part in self._layers():
+            n = part.n_configurations()
+            if n is None:
+                return None
+            total *= n
+        return total
+
+    def configurations(self, index: Tensor) -> Tensor:
+        """Return the states with these numbers, the last part fastest."""
+        pieces: list[Tensor] = []
+        for part in reversed(self._layers()):
+            n = part.n_configurations()
+            pieces.insert(0, part.configurations(index if n is None else index % n))
+            index = index // n if n else index
+        return self.join(pieces)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return nothing: the parts say it all."""
+        return {}
+
+    def extra_repr(self) -> str:
+        """Return the parts, for `repr`."""
+        return ", ".join(map(repr, self.parts))
+
+    def _layers(self) -> list[Units]:
+        return list(self.parts)  # type: ignore[arg-type]
+
+    def _elementwise(self, method: str, x: Tensor) -> Tensor:
+        pieces = zip(self._layers(), self.split(x), strict=True)
+        return self.join([getattr(part, method)(piece) for part, piece in pieces])
+
+    def _per_unit(self, method: str, x: Tensor) -> Tensor:
+        values = [getattr(part, method)(piece) for part, piece in zip(self._layers(), self.split(x), strict=True)]
+        flat = [value.flatten(value.ndim - len(part.sites)) for part, value in zip(self._layers(), values, strict=True)]
+        return torch.cat(flat, dim=-1)

@@ -1,0 +1,132 @@
+"""Units with N + 1 levels and any activation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harmonium.types import draw_bernoulli, draw_normal, softplus
+from harmonium.units.activation import Activation, find_activation
+from harmonium.units.base import Units
+
+
+class Multinary(Units):
+    """Units with levels 0..N and mean activity `f(θ) = N g(kθ)` (section 3.2 of Hwang et al. 2020).
+
+    The exact unit (`exact=True`) is N binary copies with offsets `o_n = f⁻¹(n - ½)`: `A(θ) = Σ_n log(1 + e^{θ-o_n})`, with
+    a true base measure on 0..N and so a likelihood. The smooth unit, the paper's, puts `A(θ) = ∫f` (eq. 5 and 6), mean `f`
+    and variance `f'`, and draws from the normal law with that mean and variance, kept inside [0, N].
+    With N = 1 and k = 1 both are Bernoulli units. By default k = min(1, 4/N), where the steepest offsets lie 1 apart.
+
+    >>> Multinary(2, levels=255).mean(torch.zeros(2))
+    tensor([127.5000, 127.5000])
+    """
+
+    def __init__(
+        self,
+        *shape: int,
+        levels: int,
+        k: float | None = None,
+        activation: str | Activation = "sigmoid",
+        exact: bool = False,
+    ) -> None:
+        super().__init__(*shape)
+        if levels < 1:
+            raise ValueError(f"`levels` must be at least 1. Got {levels}. Multinary units take the values 0..levels.")
+        if k is not None and not k > 0:
+            raise ValueError(f"`k` must be positive. Got {k}. It scales the field; the default is min(1, 4/levels).")
+        self.levels = levels
+        self.k = k
+        self.activation = activation
+        self.exact = exact
+        self._curve = find_activation(activation)
+        if exact:
+            n = torch.arange(1, levels + 1, dtype=torch.float64)
+            offsets = self._curve.argument((n - 0.5) / levels) / self.scale
+            self.register_buffer("offsets", offsets.to(torch.get_default_dtype()), persistent=False)
+            table = _log_symmetric_polynomials(-offsets).to(torch.get_default_dtype())
+            self.register_buffer("log_base_table", table, persistent=False)
+
+    offsets: Tensor
+    log_base_table: Tensor
+
+    @property
+    def scale(self) -> float:
+        """The factor k on the field."""
+        return min(1.0, 4.0 / self.levels) if self.k is None else self.k
+
+    @property
+    def support(self) -> str:  # type: ignore[override]
+        """The exact unit has finitely many states; the smooth one lives on an interval."""
+        return "finite" if self.exact else "real"
+
+    @property
+    def proper(self) -> bool:
+        """Only the exact unit has a base measure."""
+        return self.exact
+
+    def log_partition(self, field: Tensor) -> Tensor:
+        """Return `Σ_n log(1 + e^{θ-o_n})`, or `∫f = (N/k) ∫g` of the smooth unit."""
+        if self.exact:
+            return softplus(field.unsqueeze(-1) - self.offsets).sum(-1)
+        return self._curve.primitive(self.scale * field) * (self.levels / self.scale)
+
+    def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw the number of active copies; the smooth unit draws `N(f, f')` inside [0, N]."""
+        if self.exact:
+            return draw_bernoulli((field.unsqueeze(-1) - self.offsets).sigmoid(), generator=generator).sum(-1)
+        noise = draw_normal(field, generator=generator)
+        return noise.mul_(self.variance(field).sqrt_()).add_(self.mean(field)).clamp_(0, self.levels)
+
+    def mean(self, field: Tensor) -> Tensor:
+        """Return `Σ_n σ(θ-o_n)`, or `f(θ) = N g(kθ)` of the smooth unit."""
+        if self.exact:
+            return (field.unsqueeze(-1) - self.offsets).sigmoid().sum(-1)
+        return self.levels * self._curve.value(self.scale * field)
+
+    def variance(self, field: Tensor) -> Tensor:
+        """Return `Σ_n σ'(θ-o_n)`, or `f'(θ) = N k g'(kθ)` of the smooth unit."""
+        if self.exact:
+            shifted = field.unsqueeze(-1) - self.offsets
+            return (shifted.sigmoid() * (-shifted).sigmoid()).sum(-1)
+        return super().variance(field)
+
+    def mode(self, field: Tensor) -> Tensor:
+        """Return the most probable level: next to the mean; the smooth unit's is its mean."""
+        mean = self.mean(field)
+        if not self.exact:
+            return mean
+        low, high = mean.floor(), mean.ceil()
+        better = self.log_base(high) - self.log_base(low) + field * (high - low) > 0
+        return torch.where(better, high, low)
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """Return `log μ(x)`, the x-th elementary symmetric polynomial of `e^{-o_n}`; zero for the smooth unit."""
+        return self.log_base_table[x.long()] if self.exact else torch.zeros_like(x)
+
+    def link(self, mean: Tensor) -> Tensor:
+        """Return `θ = g⁻¹(m/N)/k`; the exact unit is inverted by bisection."""
+        return super().link(mean) if self.exact else self._curve.argument(mean / self.levels) / self.scale
+
+    def states(self) -> Tensor | None:
+        """Return 0..N for the exact unit."""
+        return torch.arange(self.levels + 1, dtype=torch.float64) if self.exact else None
+
+    def bounds(self) -> tuple[float, float]:
+        """Return 0 and N."""
+        return 0.0, float(self.levels)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments that were given to the constructor."""
+        return {"levels": self.levels, "k": self.k, "activation": self.activation, "exact": self.exact}
+
+
+def _log_symmetric_polynomials(log_roots: Tensor) -> Tensor:
+    """Return `log e_0 … log e_N` of `e^{log_roots}`: the coefficients of `Π_n (1 + z e^{r_n})`."""
+    table = torch.full((len(log_roots) + 1,), -torch.inf, dtype=log_roots.dtype)
+    table[0] = 0.0
+    for root in log_roots:
+        table[1:] = torch.logaddexp(table[1:], table[:-1] + root)
+    return table
