@@ -1,1 +1,126 @@
-"""Harmonium: Boltzmann machines and energy-based models."""
+"""Harmonium: Boltzmann machines and energy-based models, with likelihoods that carry their error.
+
+>>> import harmonium as hm
+>>> rbm = hm.RBM(hm.Bernoulli(784), hm.Bernoulli(500))
+>>> rbm.free_energy(torch.zeros(1, 784)).shape
+torch.Size([1])
+"""
+
+from harmonium.couplings import Bias, Conv2d, Coupling, Dense, Symmetric, ThirdOrder
+from harmonium.evaluation.likelihood import log_likelihood
+from harmonium.learning import (
+    CD,
+    PCD,
+    Callback,
+    Centering,
+    ClipGradient,
+    Contrastive,
+    HealthWarning,
+    History,
+    LikelihoodTrack,
+    NormLimit,
+    ParameterAverage,
+    Sparsity,
+    TemperedPCD,
+    TrainingDiverged,
+    WeightDecay,
+    fit,
+    initialize,
+)
+from harmonium.models import RBM, BoltzmannMachine, Tempered
+from harmonium.partition import ais, exact_log_z, log_z, reverse_ais
+from harmonium.samplers import (
+    MALA,
+    Gibbs,
+    Langevin,
+    Metropolis,
+    ParallelTempering,
+    Sampler,
+    autocorrelation,
+    autocorrelation_time,
+    effective_sample_size,
+    sample,
+    split_r_hat,
+)
+from harmonium.types import EnergyModel, Estimate, State
+from harmonium.units import (
+    Activation,
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Gaussian,
+    Mixed,
+    Multinary,
+    NReLU,
+    Poisson,
+    Spin,
+    Units,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # units
+    "Activation",
+    "Bernoulli",
+    "Binomial",
+    "Categorical",
+    "Gaussian",
+    "Mixed",
+    "Multinary",
+    "NReLU",
+    "Poisson",
+    "Spin",
+    "Units",
+    # couplings
+    "Bias",
+    "Conv2d",
+    "Coupling",
+    "Dense",
+    "Symmetric",
+    "ThirdOrder",
+    # models
+    "BoltzmannMachine",
+    "RBM",
+    "Tempered",
+    # samplers
+    "Gibbs",
+    "Langevin",
+    "MALA",
+    "Metropolis",
+    "ParallelTempering",
+    "Sampler",
+    "autocorrelation",
+    "autocorrelation_time",
+    "effective_sample_size",
+    "sample",
+    "split_r_hat",
+    # learning
+    "CD",
+    "Callback",
+    "Centering",
+    "ClipGradient",
+    "Contrastive",
+    "HealthWarning",
+    "History",
+    "LikelihoodTrack",
+    "NormLimit",
+    "PCD",
+    "ParameterAverage",
+    "Sparsity",
+    "TemperedPCD",
+    "TrainingDiverged",
+    "WeightDecay",
+    "fit",
+    "initialize",
+    # how large is Z, how good is the model
+    "ais",
+    "exact_log_z",
+    "log_likelihood",
+    "log_z",
+    "reverse_ais",
+    # what they speak of
+    "EnergyModel",
+    "Estimate",
+    "State",
+]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 State = dict[str, Tensor]
 """A configuration of a machine: the name of each layer and its values, `(*batch, *shape)`."""
-
-Batch = tuple[int, ...]
 
 
 @runtime_checkable
@@ -28,26 +27,39 @@ class EnergyModel(Protocol):
 class Estimate:
     """A number with its uncertainty: `value ± error` (one standard error), inside `[lower, upper]`.
 
-    `kind` says where it comes from: `"exact"`, `"ais"`, `"reverse-ais"`, `"sandwich"` …
-    `trusted` is False when the method itself reports that the number should not be relied on; `note` says why.
+    `kind` says where it comes from: `"exact"`, `"ais"`, `"reverse-ais"`, `"sandwich"`. `ess` is the effective sample
+    size of the weights behind it. `trusted` is False when the method itself says that the number should not be relied
+    on, and `note` says why. The numbers may be tensors, one entry a sample; `mean()` averages them.
 
     >>> print(Estimate(-85.31, 0.04, -85.5, -85.2, "sandwich"))
-    -85.31 ± 0.04 [-85.5, -85.2] (sandwich)
+    -85.31 ± 0.04 [-85.50, -85.20] (sandwich)
     """
 
-    value: float
-    error: float
-    lower: float
-    upper: float
+    value: Any
+    error: Any
+    lower: Any
+    upper: Any
     kind: str
+    ess: float | None = None
     trusted: bool = True
     note: str = ""
 
+    def mean(self) -> Estimate:
+        """Return the average over the samples; their common error stays what it is."""
+        numbers = (self.value, self.error, self.lower, self.upper)
+        value, error, lower, upper = (torch.as_tensor(n, dtype=torch.float64).mean().item() for n in numbers)
+        return replace(self, value=value, error=error, lower=lower, upper=upper)
+
     def __str__(self) -> str:
+        if isinstance(self.value, Tensor):
+            return f"{tuple(self.value.shape)} values, mean {self.mean()}"
         if self.kind == "exact":
             return f"{self.value:.10g} (exact)"
-        text = f"{self.value:.4g} ± {self.error:.2g} [{self.lower:.4g}, {self.upper:.4g}] ({self.kind})"
-        return text if self.trusted else f"{text}, not trustworthy: {self.note}"
+        digits = min(6, max(2, 1 - math.floor(math.log10(self.error)))) if self.error > 0 else 2
+        numbers = (
+            f"{self.value:.{digits}f} ± {self.error:.{digits}f} [{self.lower:.{digits}f}, {self.upper:.{digits}f}]"
+        )
+        return f"{numbers} ({self.kind})" + ("" if self.trusted else f", not trustworthy: {self.note}")
 
 
 def check_shape(x: Tensor, shape: Iterable[int], *, name: str, owner: str) -> None:
@@ -67,6 +79,15 @@ def check_shape(x: Tensor, shape: Iterable[int], *, name: str, owner: str) -> No
         raise ValueError(
             f"`{name}` must have shape (*batch, {inner}) to match {owner}. Got {tuple(x.shape)}. "
             f"Reshape it, or build {owner.split('=')[0]} with the shape of your data."
+        )
+
+
+def check_dtype(x: Tensor, like: Tensor, *, name: str) -> None:
+    """Raise unless `x` has the dtype of `like`, a parameter of the model."""
+    if x.dtype != like.dtype:
+        raise TypeError(
+            f"`{name}` must be {like.dtype} to match the parameters of the model. Got {x.dtype}. "
+            f"Convert it with {name}.to({like.dtype}), or the model with model.to({x.dtype})."
         )
 
 
@@ -104,13 +125,14 @@ def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = N
     """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`.
 
     With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), w + u is uniform on
-    [-2¹⁵, 2¹⁵), so `[w + u < 2¹⁶p - 2¹⁵]` has exactly the probability p that the dtype can hold. Elements that differ only
-    in their leading axes share u, which ties their last 2⁻¹⁶: a covariance below 2⁻³⁴. A fourth of the cost of
+    [-2¹⁵, 2¹⁵), so `[w + u < 2¹⁶p - 2¹⁵]` has exactly the probability p that the dtype can hold. Elements that differ
+    only in their leading axes share u, which ties their last 2⁻¹⁶: a covariance below 2⁻³⁴. A fourth of the cost of
     `torch.bernoulli`.
     """
     words = draw_words(probability.shape, generator=generator, device=probability.device)
     dither = probability.new_empty(probability.shape[-1:]).uniform_(generator=generator)
-    return (probability * 65536.0).sub_(dither.add_(32768.0)).gt_(words)
+    dither.add_(32768.0).clamp_max_(32769.0 * (1 - torch.finfo(dither.dtype).eps))  # 1 itself is always drawn at p = 1
+    return (probability * 65536.0).sub_(dither).gt_(words)
 
 
 def draw_uniform(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
@@ -154,6 +176,8 @@ def draw_categorical(probability: Tensor, *, generator: torch.Generator | None =
 
 def draw_binomial(n: int, probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw the number of successes in n trials, in the dtype of `probability`."""
+    if probability.is_meta:  # PyTorch has no shape rule for binomial draws
+        return torch.empty_like(probability)
     return torch.binomial(torch.full_like(probability, n), probability, generator=generator)
 
 

@@ -16,7 +16,7 @@ from harmonium.types import draw_normal
 class Coupling(nn.Module, ABC):
     """A multilinear form `Φ(x₁, …, x_k)`; the field that it puts on layer i is `∂Φ/∂x_i`.
 
-    A new coupling needs `field`, `accumulate_grad` and `shapes`; arguments are the layers' statistics `(*batch, *shape)`.
+    A new coupling needs `field`, `accumulate_grad` and `shapes`. Its arguments are statistics, `(*batch, *shape)`.
     """
 
     @property
@@ -66,8 +66,6 @@ def as_rows(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x.reshape(-1, math.prod(shape))
 
 
-def small_normal(
-    *shape: int, generator: torch.Generator | None, scale: float = 0.01
-) -> nn.Parameter:
+def small_normal(*shape: int, generator: torch.Generator | None, scale: float = 0.01) -> nn.Parameter:
     """Return a parameter drawn from `N(0, scale²)`: Hinton's (2012) choice for the weights of a new machine."""
     return nn.Parameter(draw_normal(torch.empty(shape), generator=generator) * scale)

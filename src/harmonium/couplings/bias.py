@@ -34,6 +34,7 @@ class Bias(Coupling):
         """Return `b`, the same for every sample."""
         return self.bias
 
+    @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x`."""
         rows = as_rows(xs[0], self.shape)

@@ -72,6 +72,7 @@ class Conv2d(Coupling):
         result = apply(images, self.weight, stride=self.stride, padding=self.padding)
         return result.unflatten(0, other.shape[:-3]) if other.ndim > 4 else result
 
+    @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · ∂Φ/∂W`: the weight gradient of a convolution at input v and output gradient h."""
         v, h = (x.reshape(-1, *x.shape[-3:]) for x in xs)

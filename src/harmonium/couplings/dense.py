@@ -38,6 +38,7 @@ class Dense(Coupling):
             return (flatten_layer(others[0], self.right) @ self.weight.t()).unflatten(-1, self.left)
         return (flatten_layer(others[0], self.left) @ self.weight).unflatten(-1, self.right)
 
+    @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · v hᵀ`."""
         v, h = as_rows(xs[0], self.left), as_rows(xs[1], self.right)

@@ -40,6 +40,7 @@ class Symmetric(Coupling):
         """Return `½ W y`; both ends together put `W x` on a layer tied to itself."""
         return (flatten_layer(others[0], self.shape) @ (self.matrix() / 2)).unflatten(-1, self.shape)
 
+    @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · ½ x yᵀ`, made symmetric and without its diagonal."""
         x, y = (as_rows(end, self.shape) for end in xs)

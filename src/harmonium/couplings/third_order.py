@@ -14,7 +14,7 @@ _FIELDS = ("ijk,...j,...k->...i", "ijk,...i,...k->...j", "ijk,...i,...j->...k")
 
 
 class ThirdOrder(Coupling):
-    """The trilinear form `Φ(x, y, z) = Σ_ijk W_ijk x_i y_j z_k`: a gate for each pair (section 6.5 of Tomczak's chapter).
+    """The trilinear form `Φ(x, y, z) = Σ_ijk W_ijk x_i y_j z_k`: a gate for each pair (section 6.5, Tomczak).
 
     >>> ThirdOrder(2, 3, 4).weight.shape
     torch.Size([2, 3, 4])
@@ -43,6 +43,7 @@ class ThirdOrder(Coupling):
         flat = [flatten_layer(other, shape) for other, shape in zip(others, shapes, strict=True)]
         return torch.einsum(_FIELDS[to], self.weight, *flat).unflatten(-1, self.shapes[to])
 
+    @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x ⊗ y ⊗ z`."""
         x, y, z = (as_rows(layer, shape) for layer, shape in zip(xs, self.shapes, strict=True))

@@ -18,17 +18,17 @@ def as_tensor(array: np.ndarray, path: Path, name: str = "") -> Tensor:
         raise ValueError(f"{label} holds {array.dtype} values. Only booleans, integers and real numbers can be read.")
     if array.dtype.itemsize > 8:
         raise ValueError(f"{label} holds {array.dtype} values. Save it with at most 64 bits a value.")
-    return torch.from_numpy(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="))))
+    return torch.from_numpy(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False)))
 
 
 def read_array(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """Read a `.npy` file as `{"x": tensor}` or a `.npz` file as its named tensors. Pickled objects are refused."""
     path = Path(path)
     try:
-        stored = np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            return {"x": as_tensor(stored, path)}
-        with stored:
+        with path.open("rb") as file:
+            stored = np.load(file, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                return {"x": as_tensor(stored, path)}
             return {name: as_tensor(stored[name], path, name) for name in stored.files}
     except FileNotFoundError:
         raise

@@ -50,9 +50,9 @@ class Data:
     """A data set: `(n, *shape)` tensors by split, and what their values are.
 
     Integer data keep their small dtype (a model wants `x.float()` of a batch, or `scale`). `levels` is the largest
-    value of `"levels"` data (255 for 8-bit images), 1 for `"binary"` data, else None. `note` says in one line how values
-    and splits were made; it belongs beside every likelihood, since nats of different binarizations or scalings cannot be
-    compared. `transform`, when it is not None, must be applied to every training batch,
+    value of `"levels"` data (255 for 8-bit images), 1 for `"binary"` data, else None. `note` says in one line how
+    values and splits were made; it belongs beside every likelihood, since nats of different binarizations or scalings
+    cannot be compared. `transform`, when it is not None, must be applied to every training batch,
     `x = data.transform(x, generator=generator)` (binarization resampled each time); `valid` and `test` never need it.
     Missing values are NaN.
 
@@ -103,12 +103,14 @@ class Data:
         levels: int | None = None,
         columns: tuple[Column, ...] = (),
     ) -> Data:
-        """Make data of the three splits (train, valid, test) and their labels; one training sample gives the shape."""
-        train, valid, test = splits
-        if train is None:
-            raise ValueError(f"{name} must have training samples. Got None.")
+        """Make data of the three splits (train, valid, test) and their labels; an empty valid or test is None."""
+        train = splits[0]
+        if train is None or len(train) == 0:
+            raise ValueError(f"{name} must have training samples. Got none.")
+        valid, test = (x if x is not None and len(x) else None for x in splits[1:])
+        targets = [None if y is None or len(y) == 0 else y for y in labels]
         shape = tuple(train.shape[1:])
-        return cls(name, train, valid, test, labels[0], labels[1], labels[2], shape, kind, levels, columns, note)
+        return cls(name, train, valid, test, targets[0], targets[1], targets[2], shape, kind, levels, columns, note)
 
     def __str__(self) -> str:
         splits = {"train": self.train, "valid": self.valid, "test": self.test}

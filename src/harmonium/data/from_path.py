@@ -25,10 +25,9 @@ def kind_of(x: Tensor) -> tuple[str, int | None, str]:
     """Return what the values are, the largest level, and words for the note."""
     missing = " (NaN: missing)" if x.is_floating_point() and bool(x.isnan().any()) else ""
     if x.is_floating_point():
-        filled = torch.nan_to_num(x, nan=0.0)
-        if not filled.isfinite().all():
+        if bool(x.isinf().any()):
             raise ValueError("the data hold infinite values. Replace them, or make them NaN to treat them as missing.")
-        if bool(((filled == 0) | (filled == 1)).all()):
+        if bool(((x == 0) | (x == 1) | x.isnan()).all()):
             return "binary", 1, f"values 0 and 1{missing}"
         return "real", None, f"values as stored, not scaled{missing}"
     if x.dtype == torch.bool or bool(((x == 0) | (x == 1)).all()):
@@ -40,7 +39,7 @@ def kind_of(x: Tensor) -> tuple[str, int | None, str]:
     return "real", None, "integers as stored, not scaled"
 
 
-def from_tensor(name: str, x: Tensor, labels: Tensor | None, generator: torch.Generator) -> Data:
+def from_tensor(name: str, x: Tensor, labels: Tensor | None, *, generator: torch.Generator) -> Data:
     """Split samples `(n, …)` 80/10/10; 8-bit `(n, height, width)` become images of one channel."""
     if x.ndim < 2 or len(x) == 0:
         raise ValueError(
@@ -74,7 +73,7 @@ def load_array(path: Path, *, generator: torch.Generator) -> Data:
             f"{path} must hold one array of samples (any name), and may hold labels ({', '.join(LABELS)}). "
             f"Got samples {list(arrays)}. Save one of them alone."
         )
-    return from_tensor(path.name, next(iter(arrays.values())), labels, generator)
+    return from_tensor(path.name, next(iter(arrays.values())), labels, generator=generator)
 
 
 def load_table(path: Path, *, generator: torch.Generator, types: Mapping[str, str] | None = None) -> Data:
@@ -87,17 +86,17 @@ def load_table(path: Path, *, generator: torch.Generator, types: Mapping[str, st
     columns = infer_columns(table, types, rows=train.tolist())
     x = encode(table, columns)
     note = f"{len(columns)} columns, real ones standardized on train; {RANDOM}"
-    return Data(path.name, x[train], x[valid], x[test], shape=(x.shape[1],), kind="table", columns=columns, note=note)
+    return Data.of_splits(path.name, [x[train], x[valid], x[test]], kind="table", columns=columns, note=note)
 
 
 def load_idx(path: Path, *, generator: torch.Generator) -> Data:
     """Load an IDX file of samples."""
-    return from_tensor(path.name, read_idx(path), None, generator)
+    return from_tensor(path.name, read_idx(path), None, generator=generator)
 
 
 def load_amat(path: Path, *, generator: torch.Generator) -> Data:
     """Load an .amat file of samples."""
-    return from_tensor(path.name, read_amat(path), None, generator)
+    return from_tensor(path.name, read_amat(path), None, generator=generator)
 
 
 def load_folder(path: Path, *, generator: torch.Generator, size: int = 32, mode: str = "RGB") -> Data:

@@ -7,7 +7,7 @@ import math
 import os
 import zlib
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 import numpy as np
 import torch
@@ -35,7 +35,8 @@ def read_idx(path: str | os.PathLike[str]) -> Tensor:
         packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
         try:
-            return parse(gzip.GzipFile(fileobj=raw) if packed else raw, path)
+            file: IO[bytes] = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
+            return parse(file, path)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} is a damaged gzip file ({error}). Fetch it again.") from error
 

@@ -107,7 +107,7 @@ def celeba(directory: DataDirectory, *, generator: torch.Generator, size: int = 
     )
 
 
-def faces(name: str, x: Tensor, labels: Tensor | None, generator: torch.Generator) -> Data:
+def faces(name: str, x: Tensor, labels: Tensor | None, *, generator: torch.Generator) -> Data:
     """Return gray faces, split 80/10/10 at random, by person where that is known."""
     parts = split_indices(len(x), THREE_WAYS, labels=labels, generator=generator)
     images = [x[part][:, None] for part in parts]
@@ -119,12 +119,12 @@ def faces(name: str, x: Tensor, labels: Tensor | None, generator: torch.Generato
 def olivetti(directory: DataDirectory, *, generator: torch.Generator) -> Data:
     """The Olivetti faces: 40 people, 10 pictures each, 64x64."""
     arrays = read_array(directory.find("faces-grey/olivetti_faces.npz"))
-    return faces("olivetti", arrays["images"], arrays["target"].long(), generator)
+    return faces("olivetti", arrays["images"], arrays["target"].long(), generator=generator)
 
 
 def frey(directory: DataDirectory, *, generator: torch.Generator) -> Data:
     """The Frey faces: 1,965 frames of one person, 28x20."""
-    return faces("frey", read_array(directory.find("faces-grey/frey_faces.npz"))["images"], None, generator)
+    return faces("frey", read_array(directory.find("faces-grey/frey_faces.npz"))["images"], None, generator=generator)
 
 
 def cbcl(directory: DataDirectory, *, generator: torch.Generator) -> Data:
@@ -132,4 +132,4 @@ def cbcl(directory: DataDirectory, *, generator: torch.Generator) -> Data:
     path = directory.find("faces-grey/facesCBCL.mat")
     x = np.asarray(require("scipy.io", "sklearn", "reading .mat files").loadmat(path)["X"])
     pixels = torch.from_numpy(np.ascontiguousarray(np.rint(x * 255).astype(np.uint8).transpose(2, 0, 1)))
-    return faces("cbcl", pixels, None, generator)
+    return faces("cbcl", pixels, None, generator=generator)

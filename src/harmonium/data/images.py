@@ -32,7 +32,9 @@ def decode_image(source: Path | IO[bytes], size: int, mode: str, name: str) -> n
     try:
         with image.open(source) as picture:
             upright = operations.exif_transpose(picture).convert(mode)
-            square = operations.fit(upright, (size, size), method=image.Resampling.BICUBIC)
+            side = min(upright.size)
+            left, top = (upright.width - side) // 2, (upright.height - side) // 2
+            square = upright.crop((left, top, left + side, top + side)).resize((size, size), image.Resampling.BICUBIC)
     except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         raise ValueError(
             f"{name} is not a readable picture ({error}). Replace it or take it out of the folder."

@@ -90,8 +90,9 @@ def read_columns(path: str | os.PathLike[str]) -> Table:
 def infer_type(name: str, cells: Sequence[Value]) -> str:
     """Return the type of a column from its cells that are not missing.
 
-    Two distinct values: binary. Text: categorical (more than 100 distinct is an error: names and identifiers are dropped
-    by hand). Integers with 3 to 10 distinct values, each in two rows or more on average: categorical. All else: real.
+    Two distinct values: binary. Text: categorical (more than 100 distinct is an error: names and identifiers are
+    dropped by hand). Integers with 3 to 10 distinct values, each in two rows or more on average: categorical. All else:
+    real.
 
     >>> infer_type("age", [31, 47, 52]), infer_type("stars", [1, 2, 3, 3, 2, 1]), infer_type("answer", ["no", "yes"])
     ('real', 'categorical', 'binary')
@@ -185,10 +186,8 @@ def encode(table: Mapping[str, Sequence[Value | None]], columns: Sequence[Column
                     f"column {column.name!r} holds {unseen!r}, which is not one of its levels {column.levels}."
                 )
             codes = torch.tensor([index[value] for value in values], dtype=torch.int64)
-            hot = torch.nn.functional.one_hot(codes, max(len(column.levels), 2)).float()
-            block[present] = hot if column.type == "categorical" and column.width > 1 else codes.float()[:, None]
-            if column.type == "categorical" and column.width == 1:
-                block[present] = 1.0
+            hot = torch.nn.functional.one_hot(codes, column.width) if column.type == "categorical" else codes[:, None]
+            block[present] = hot.float()
         blocks.append(block)
     return torch.cat(blocks, 1)
 
@@ -217,8 +216,8 @@ def read_table(
 ) -> tuple[Tensor, tuple[Column, ...]]:
     """Read a `.csv` or `.parquet` table: the encoded float32 `(n, d)` with NaN for missing cells, and its columns.
 
-    Types are inferred (`infer_type`) or given, `types={"age": "real", "id": "drop"}`; real columns are standardized with
-    the moments of `rows`, or of all rows.
+    Types are inferred (`infer_type`) or given, `types={"age": "real", "id": "drop"}`; real columns are standardized
+    with the moments of `rows`, or of all rows.
     """
     table = read_columns(path)
     columns = infer_columns(table, types, rows=rows)

@@ -116,6 +116,8 @@ def standardize(x: Tensor, floor: float = 0.01) -> tuple[Tensor, Tensor, Tensor]
             [ 1.,  0.]]), tensor([1., 5.]), tensor([1.0000, 0.0100]))
     """
     y = x if x.is_floating_point() else x.float()
+    if bool(y.isinf().any()):
+        raise ValueError("`x` must not hold infinite values to be standardized. Replace them, or make them NaN.")
     mean = torch.nan_to_num(y.nanmean(0), nan=0.0)
     std = torch.nan_to_num((y - mean).square().nanmean(0).sqrt(), nan=0.0)
     top = float(std.max())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Coupling
-from harmonium.types import State, as_state
+from harmonium.types import State, as_state, check_dtype
 from harmonium.units import Units
 
 if TYPE_CHECKING:
@@ -60,10 +60,15 @@ class BoltzmannMachine(nn.Module):
     def state(self, x: Tensor | Mapping[str, Tensor]) -> State:
         """Return `x` as a state, its layers checked for shape: a bare tensor is the data layer."""
         state = as_state(x, self.data_layer)
+        if not state:
+            raise ValueError(f"The state is empty. Give at least one of the layers {list(self.units)}.")
+        parameter = next(self.parameters(), None)
         for name, value in state.items():
             if name not in self.units:
                 raise ValueError(f"The state names layer {name!r}. The layers are {list(self.units)}. Use one of them.")
             self.layer(name).check_shape(value, name)
+            if parameter is not None:
+                check_dtype(value, parameter, name=name)
         return state
 
     def field(self, layer: str, state: State) -> Tensor:
@@ -74,11 +79,11 @@ class BoltzmannMachine(nn.Module):
                 part = coupling.field(to, *self._statistics(state, layers[:to] + layers[to + 1 :], layer))
                 total = part if total is None else total + part
         units = self.layer(layer)
-        batch = _batch_shape(self, state)
+        batch = batch_shape(self, state)
         if total is None:
             some = next(iter(state.values()))
             total = some.new_zeros(units.shape)
-        return total.expand(*batch, *units.shape) if total.ndim < len(batch) + len(units.shape) else total
+        return total.expand(torch.broadcast_shapes(total.shape, (*batch, *units.shape)))
 
     def _statistics(self, state: State, layers: tuple[str, ...], target: str) -> list[Tensor]:
         missing = [name for name in layers if name not in state]
@@ -93,7 +98,7 @@ class BoltzmannMachine(nn.Module):
             if all(name in state for name in layers):
                 total = total + coupling(*(self.layer(name).statistic(state[name]) for name in layers))
         some = next(iter(state.values()))
-        return total + some.new_zeros(_batch_shape(self, state))
+        return total + some.new_zeros(batch_shape(self, state))
 
     def energy(self, state: Tensor | Mapping[str, Tensor]) -> Tensor:
         """Return `E(x)`, `(*batch,)`; layers left out are summed out: `-log Σ_missing e^{-E}` in closed form.
@@ -175,28 +180,38 @@ class BoltzmannMachine(nn.Module):
         """
         present = self.state(state)
         full = self.infer(present)
+        scale = self.coupling_weight(weight, present)
         for layers, coupling in self.terms:
             if any(parameter.requires_grad for parameter in coupling.parameters()):
-                coupling.accumulate_grad(-weight, *(self.layer(name).statistic(full[name]) for name in layers))
+                coupling.accumulate_grad(-scale, *(self.layer(name).statistic(full[name]) for name in layers))
         for name in self.units:
             if any(parameter.requires_grad for parameter in self.layer(name).parameters()):
                 self.layer(name).accumulate_grad(weight, self.field(name, full), present.get(name))
 
+    def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
+        """Return the weight of the couplings in the gradient of each sample. A hook of tempering."""
+        return weight
+
     @torch.no_grad()
     def initial(self, n: int, *, generator: torch.Generator | None = None) -> State:
         """Draw `n` states to start chains from: each layer under its own biases alone."""
-        state: State = {}
-        for name in self.units:
-            units = self.layer(name)
-            field = torch.zeros(units.shape)
-            for layers, coupling in self.terms:
-                if layers == (name,):
-                    field = coupling.field(0) + field.to(next(coupling.parameters()))
-            state[name] = units.sample(field.expand(n, *units.shape).contiguous(), generator=generator)
-        return state
+        return {
+            name: self.layer(name).sample(self.bias_field(name).expand(n, *self.layer(name).shape), generator=generator)
+            for name in self.units
+        }
+
+    def bias_field(self, layer: str) -> Tensor:
+        """Return the field on a layer when all couplings but its biases are off."""
+        some = next(self.parameters())
+        field = torch.zeros(self.layer(layer).shape, dtype=some.dtype, device=some.device)
+        for layers, coupling in self.terms:
+            if layers == (layer,):
+                field = field + coupling.field(0)
+        return field.detach()
 
 
-def _batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:
+def batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:
+    """Return the leading axes of a state."""
     for name, value in state.items():
         return machine.layer(name).batch_shape(value)
     return ()

@@ -7,15 +7,15 @@ from torch import Tensor
 
 from harmonium.couplings import Bias, Conv2d, Coupling, Dense
 from harmonium.models.machine import BoltzmannMachine
-from harmonium.types import check_shape
+from harmonium.types import check_dtype, check_shape
 from harmonium.units import Units
 
 
 class RBM(BoltzmannMachine):
     """A visible and a hidden layer of any units: `E(v, h) = -log μ(v) - log μ(h) - vᵀWh - bᵀv - cᵀh` (eq. 6.33).
 
-    `p(v) = e^{-F(v)}/Z` with `F(v) = -log μ(v) - bᵀv - Σ_j A(c_j + vᵀW_j)` (eq. 6.36 and 6.37). Here v and h stand for the
-    statistics of the units, `x/σ²` for Gaussian ones.
+    `p(v) = e^{-F(v)}/Z` with `F(v) = -log μ(v) - bᵀv - Σ_j A(c_j + vᵀW_j)` (eq. 6.36 and 6.37). Here v and h stand
+    for the statistics of the units, `x/σ²` for Gaussian ones.
 
     >>> rbm = RBM(Bernoulli(784), Bernoulli(500))
     >>> rbm.weight.shape, rbm.free_energy(torch.zeros(2, 784)).shape
@@ -74,19 +74,20 @@ class RBM(BoltzmannMachine):
 
     def hidden_mean(self, v: Tensor) -> Tensor:
         """Return `E[h | v]` (eq. 6.38 for binary units)."""
-        _check(v, self.visible, "v", "visible")
+        self._check(v, "v", "visible")
         return self.mean("hidden", {"visible": v})
 
     def visible_mean(self, h: Tensor) -> Tensor:
         """Return `E[v | h]` (eq. 6.39 for binary units)."""
-        _check(h, self.hidden, "h", "hidden")
+        self._check(h, "h", "hidden")
         return self.mean("visible", {"hidden": h})
 
     def reconstruct(self, v: Tensor) -> Tensor:
         """Return `E[v | E[h | v]]`: down again from the mean of the hidden layer."""
         return self.visible_mean(self.hidden_mean(v))
 
-
-def _check(x: Tensor, units: Units, name: str, layer: str) -> None:
-    check_shape(x, units.shape, name=name, owner=f"{layer}={units!r}")
-    units.check_support(x, name)
+    def _check(self, x: Tensor, name: str, layer: str) -> None:
+        units = self.layer(layer)
+        check_shape(x, units.shape, name=name, owner=f"{layer}={units!r}")
+        check_dtype(x, self.weight, name=name)
+        units.check_support(x, name)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from harmonium.models.machine import BoltzmannMachine
+from harmonium.models.machine import BoltzmannMachine, batch_shape
 from harmonium.types import State, as_state
 
 
 class Tempered(BoltzmannMachine):
-    """The path `E_β(x) = -Σ log μ(x) - β Σ Φ(x) - (1 - β) r·s(x)` from a reference field r (β = 0) to a machine (β = 1).
+    """The path `E_β(x) = -Σ log μ(x) - β Σ Φ(x) - (1 - β) r·s(x)` from a reference field r (β = 0) to a machine.
 
-    Couplings are scaled, base measures are not, so that β = 0 is a proper law for Gaussian units too. `beta` is a number,
-    or a tensor that becomes the leading axes of every state: one temperature for each slice.
+    Couplings are scaled, base measures are not, so that β = 0 is a proper law for Gaussian units too. `beta` is a
+    number, or a tensor that becomes the leading axes of every state: one temperature for each slice.
     """
 
     def __init__(
@@ -28,9 +28,9 @@ class Tempered(BoltzmannMachine):
         self.units = machine.units
         self.terms = machine.terms
         self.machine = machine
-        self.beta = torch.as_tensor(beta)
+        self.beta = beta if isinstance(beta, Tensor) else torch.tensor(beta, dtype=torch.float64)
         self.reference: State = {} if reference is None else as_state(reference, machine.data_layer)
-        if bool(((self.beta < 0) | (self.beta > 1)).any()):
+        if not bool(((self.beta >= 0) & (self.beta <= 1)).all()):
             raise ValueError(f"`beta` must lie in [0, 1]. Got {self.beta}. It is the inverse temperature.")
 
     def field(self, layer: str, state: State) -> Tensor:
@@ -48,12 +48,18 @@ class Tempered(BoltzmannMachine):
         beta = _leading(self.beta, full)
         return beta * full + (1 - beta) * base
 
+    def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
+        """Return β times the weight."""
+        like = next(iter(state.values())).new_zeros(batch_shape(self, state))
+        return (_leading(self.beta, like) + like) * weight
+
     def reference_interaction(self, state: State) -> Tensor:
         """Return `r·s(x)`, `(*batch,)`."""
-        layers = [layer for layer in self.reference if layer in state]
-        if not layers:
-            return self.machine.interaction(state) * 0.0
-        return sum(self.layer(layer).inner(self.reference[layer], state[layer]) for layer in layers)
+        total = next(iter(state.values())).new_zeros(batch_shape(self, state))
+        for layer in self.reference:
+            if layer in state:
+                total = total + self.layer(layer).inner(self.reference[layer], state[layer])
+        return total
 
 
 def _leading(beta: Tensor, x: Tensor) -> Tensor:

@@ -35,9 +35,7 @@ class Sampler(ABC):
         """Return the state of chains that start at `x`."""
 
     @abstractmethod
-    def step(
-        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[State, Info]:
+    def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Make one transition."""
 
     def samples(self, model: EnergyModel, state: State) -> Tensor:

@@ -18,8 +18,8 @@ class Gibbs(Sampler):
     """Draw each block of layers given the others (lab exercise, section 1): v | h, then h | v, and again.
 
     Layers that no coupling ties are drawn at once. A layer tied to itself is drawn site by site. The blocks come in the
-    order of the machine's layers, so that a step of an RBM draws v | h and then h | v; `info["fields"]` holds the fields
-    of the last block, from which its means follow without another product.
+    order of the machine's layers, so that a step of an RBM draws v | h and then h | v; `info["fields"]` holds the
+    fields of the last block, from which its means follow without another product.
 
     >>> Gibbs()
     Gibbs(clamp={})
@@ -43,9 +43,7 @@ class Gibbs(Sampler):
         return {name: state[name] for name in machine.units}
 
     @torch.no_grad()
-    def step(
-        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[State, Info]:
+    def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Draw every block once."""
         machine, state = _machine(model), dict(state)
         fields: State = {}
@@ -55,24 +53,22 @@ class Gibbs(Sampler):
                 if self.clamp.get(layer, False) is True:
                     continue
                 if machine.ties(layer, layer):
-                    state[layer] = self._sweep(machine, layer, state, generator)
+                    state[layer] = self.sweep(machine, layer, state, generator)
                     continue
                 fields[layer] = machine.field(layer, state)
                 drawn = machine.layer(layer).sample(fields[layer], generator=generator)
                 state[layer] = self.hold(layer, state[layer], drawn)
         return state, {"fields": fields}
 
-    def _sweep(
-        self, machine: BoltzmannMachine, layer: str, state: State, generator: torch.Generator | None
-    ) -> Tensor:
+    def sweep(self, machine: BoltzmannMachine, layer: str, state: State, generator: torch.Generator | None) -> Tensor:
         """Draw the sites of a layer tied to itself one after another."""
         units = machine.layer(layer)
         x = state[layer].clone()
-        for site in range(math.prod(units.sites)):
-            drawn = self.hold(layer, x, machine.sample(layer, state | {layer: x}, generator=generator))
-            index = (..., *(int(i) for i in torch.unravel_index(torch.tensor(site), units.sites)))
-            index += (slice(None),) * (len(units.shape) - len(units.sites))
-            x[index] = drawn[index]
+        for site in map(units.site, range(math.prod(units.sites))):
+            others = x.clone()
+            others[site] = 0.0  # the entries of a one-hot vector must not act on each other
+            drawn = self.hold(layer, x, machine.sample(layer, state | {layer: others}, generator=generator))
+            x[site] = drawn[site]
         return x
 
 

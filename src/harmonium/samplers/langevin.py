@@ -45,9 +45,7 @@ class Langevin(Sampler):
         check_continuous(model, "Langevin")
         return {data_layer(model): x}
 
-    def step(
-        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[State, Info]:
+    def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Make one step downhill with noise."""
         layer = data_layer(model)
         x = state[layer]

@@ -18,7 +18,7 @@ class MALA(Sampler):
     """A Langevin step as a proposal, accepted by the rule of Metropolis and Hastings: no bias at any step size α.
 
     Accept `x' = x - α∂F(x) + √(2α) ε` with probability `min(1, e^{F(x) - F(x')} q(x|x')/q(x'|x))`, where
-    `log q(x'|x) = -‖x' - x + α∂F(x)‖²/4α`. Acceptance near 0.57 is best in many dimensions (Roberts and Rosenthal 1998).
+    `log q(x'|x) = -‖x' - x + α∂F(x)‖²/4α`. Acceptance near 0.57 is best in high dimension (Roberts and Rosenthal 1998).
 
     >>> MALA(step_size=0.1).exact
     True
@@ -36,9 +36,7 @@ class MALA(Sampler):
         energy, slope = energy_and_slope(model, x)
         return {data_layer(model): x, "energy": energy, "slope": slope}
 
-    def step(
-        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[State, Info]:
+    def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Propose a Langevin step and accept or reject it for each chain."""
         layer, alpha = data_layer(model), self.step_size
         x, energy, slope = state[layer], state["energy"], state["slope"]

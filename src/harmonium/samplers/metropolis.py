@@ -36,9 +36,7 @@ class Metropolis(Sampler):
         return {data_layer(model): x, "energy": model.free_energy(x).detach()}
 
     @torch.no_grad()
-    def step(
-        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[State, Info]:
+    def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Propose a change and accept or reject it for each chain."""
         layer = data_layer(model)
         x, energy = state[layer], state["energy"]
@@ -53,7 +51,8 @@ class Metropolis(Sampler):
         units = model.layer(model.data_layer) if isinstance(model, BoltzmannMachine) else None
         if units is None or units.support == "real":
             return x + self.step_size * draw_normal(x, generator=generator)
-        if units.support not in ("finite", "integer"):
+        states = units.states()
+        if states is None and units.support != "integer":
             raise TypeError(
                 f"Metropolis has no proposal for {units!r}, whose parts differ in kind. Use Gibbs, which has."
             )
@@ -63,7 +62,6 @@ class Metropolis(Sampler):
         site = draw_integers(rows.shape[1], (len(rows),), generator=generator, device=x.device)
         old = rows[chain, site]
         rows = rows.clone()
-        states = units.states()
         if states is None:
             sign = draw_integers(2, (len(rows), 1), generator=generator, device=x.device) * 2 - 1
             rows[chain, site] = old + sign.to(x.dtype)

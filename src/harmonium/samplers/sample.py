@@ -12,7 +12,7 @@ from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.mala import MALA
-from harmonium.types import EnergyModel
+from harmonium.types import EnergyModel, check_dtype
 
 
 @torch.no_grad()
@@ -42,11 +42,8 @@ def sample(
     x = starting_points(model, n, generator=generator)
     if given is not None:
         layer = data_layer(model)
-        known = given.isfinite()
-        if isinstance(model, BoltzmannMachine):
-            units = model.layer(layer)
-            units.check_shape(given, "given")
-            units.check_support(torch.where(known, given, x[:1].reshape(units.shape)), "given")
+        _check_given(model, given, x)
+        known = ~given.isnan()
         x = torch.where(known, given, x)
         sampler = replace(sampler, clamp={**sampler.clamp, layer: known})
     state = sampler.init(model, x, generator=generator)
@@ -54,7 +51,28 @@ def sample(
         state, info = sampler.step(model, state, generator=generator)
         if on_step is not None:
             on_step(i, info)
-    return sampler.samples(model, state)
+    result = sampler.samples(model, state)
+    if not result.is_meta and not bool(result.isfinite().all()):
+        raise ValueError(
+            f"The chains of {sampler!r} ran away to infinity or NaN. The model may have no normalizable law (unbounded "
+            "units on both sides with large weights), or the steps are too large. Shrink the weights or the step size."
+        )
+    return result
+
+
+def _check_given(model: EnergyModel, given: Tensor, x: Tensor) -> None:
+    if isinstance(model, BoltzmannMachine):
+        units = model.layer(model.data_layer)
+        units.check_shape(given, "given")
+        check_dtype(given, x, name="given")
+        known = ~given.isnan()
+        units.check_support(torch.where(known, given, x[:1].reshape(units.shape)), "given")
+        units.check_known(known, "given")
+    if given.shape not in (x.shape, x.shape[1:]):
+        raise ValueError(
+            f"`given` must be one sample, of shape {tuple(x.shape[1:])}, or n={len(x)} of them. "
+            f"Got {tuple(given.shape)}. Give one, or call `sample` with as many samples as you give."
+        )
 
 
 def starting_points(model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:

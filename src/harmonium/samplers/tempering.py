@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class ParallelTempering(Sampler):
     (0.0, 0.5, 1.0)
     """
 
-    inner: Sampler = Gibbs()
+    inner: Sampler = field(default_factory=Gibbs)
     betas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     reference: Tensor | Mapping[str, Tensor] | None = None
 
@@ -45,28 +45,37 @@ class ParallelTempering(Sampler):
         return self._inner().init(ladder, stack, generator=generator)
 
     @torch.no_grad()
-    def step(
-        self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[State, Info]:
+    def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Step every chain at its temperature, then trade neighbors."""
         machine = _machine(model)
         some = state[machine.data_layer]
         betas = self._ladder(some)
         ladder = machine.tempered(betas, self.reference)
-        state, info = self._inner().step(ladder, state, generator=generator)
-        slope = ladder.reference_interaction(state) - machine.interaction(state)
-        rates = slope.new_zeros(len(self.betas) - 1)
+        state, _ = self._inner().step(ladder, state, generator=generator)
+        layers = {name: state[name] for name in machine.units if name in state}
+        energy = self._energies(machine, betas, layers)
+        rates = energy.new_zeros(len(self.betas) - 1)
         for parity in (0, 1):
             low = torch.arange(parity, len(self.betas) - 1, 2, device=some.device)
             if not len(low):
                 continue
-            gap = (betas[low] - betas[low + 1]).reshape(-1, *(1,) * (slope.ndim - 1))
-            log_ratio = gap * (slope[low] - slope[low + 1])
+            high = low + 1
+            at = energy.movedim(-1, 1)
+            log_ratio = at[low, low] + at[high, high] - at[low, high] - at[high, low]
             swapped = draw_uniform(log_ratio, generator=generator).log() < log_ratio
-            state = {name: _swap(value, low, swapped) for name, value in state.items()}
-            slope = _swap(slope, low, swapped)
+            layers = {name: _swap(value, low, swapped) for name, value in layers.items()}
+            energy = _swap(energy, low, swapped)
             rates[low] = swapped.to(rates).flatten(1).mean(1)
-        return state, {"swap_rates": rates, "fields": {}}
+        if len(layers) < len(state):  # what the inner sampler carries besides the layers belongs to one temperature
+            layers = self._inner().init(ladder, layers[machine.data_layer], generator=generator)
+        return layers, {"swap_rates": rates, "fields": {}}
+
+    def _energies(self, machine: BoltzmannMachine, betas: Tensor, layers: State) -> Tensor:
+        """Return `E_β(x)`, up to a constant of x, of the chains of each rung (first axis) at each β (last axis)."""
+        if len(layers) == len(machine.units):  # E_β = E_0 + β (E_1 - E_0): one evaluation serves all
+            slope = machine.tempered(0.0, self.reference).reference_interaction(layers) - machine.interaction(layers)
+            return slope.unsqueeze(-1) * betas
+        return torch.stack([machine.tempered(beta, self.reference).energy(layers) for beta in betas], dim=-1)
 
     def samples(self, model: EnergyModel, state: State) -> Tensor:
         """Return the chains at β = 1."""

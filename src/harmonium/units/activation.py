@@ -18,9 +18,9 @@ _SHARPNESS = 10.0
 
 @dataclass(frozen=True)
 class Activation:
-    """A monotone curve g from 0 to 1 (section 3.2 of Hwang et al. 2020): `value` is g, `integral` is ∫₀ˣ g up to a constant.
+    """A monotone curve g from 0 to 1 (section 3.2 of Hwang et al. 2020): `integral` is ∫₀ˣ g up to a constant.
 
-    Only `value` must be given. The integral is found by quadrature and the inverse by bisection where they are not known.
+    Only `value` must be given. The integral is found by quadrature and the inverse by bisection where not known.
 
     >>> Activation("step", lambda x: (x.atan() / torch.pi + 0.5)).primitive(torch.tensor([0.0]))
     tensor([0.])
@@ -32,7 +32,7 @@ class Activation:
     inverse: Callable[[Tensor], Tensor] | None = None
 
     def primitive(self, x: Tensor) -> Tensor:
-        """Return the integral of g, in closed form where known, else by Gauss-Legendre panels that halve towards zero."""
+        """Return the integral of g, in closed form where known, else by Gauss-Legendre panels halved towards zero."""
         if self.integral is not None:
             return self.integral(x)
         nodes, weights = _graded_quadrature()

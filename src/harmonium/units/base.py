@@ -127,6 +127,21 @@ class Units(nn.Module, ABC):
         """Return the leading axes of `x`."""
         return tuple(x.shape[: x.ndim - len(self.shape)])
 
+    def site(self, index: int) -> tuple[Any, ...]:
+        """Return the place of one unit in a tensor `(*batch, *shape)`, as an index: sites are numbered row by row."""
+        place = [index // math.prod(self.sites[i + 1 :]) % size for i, size in enumerate(self.sites)]
+        return (..., *place, *(slice(None),) * (len(self.shape) - len(self.sites)))
+
+    def check_known(self, known: Tensor, name: str) -> None:
+        """Raise if the mask `known`, `(*batch, *shape)`, splits a unit that is a whole vector (categorical)."""
+        if self.sites == self.shape:
+            return
+        entries = known.flatten(known.ndim - len(self.shape) + len(self.sites))
+        if bool((entries.any(-1) != entries.all(-1)).any()):
+            raise ValueError(
+                f"`{name}` knows a one-hot vector of {self!r} in part. Give all of its entries, or NaN for all of them."
+            )
+
     def total(self, per_unit: Tensor) -> Tensor:
         """Sum a quantity over the units: `(*batch, *sites)` to `(*batch,)`."""
         return per_unit.flatten(per_unit.ndim - len(self.sites)).sum(-1)
@@ -171,9 +186,7 @@ class Units(nn.Module, ABC):
         """Return the constructor's arguments, for `repr`."""
         defaults = inspect.signature(type(self).__init__).parameters
         parts = [str(size) for size in self.shape] if "shape" in defaults else []
-        parts += [
-            f"{name}={value!r}" for name, value in self.arguments().items() if defaults[name].default != value
-        ]
+        parts += [f"{name}={value!r}" for name, value in self.arguments().items() if defaults[name].default != value]
         return ", ".join(parts)
 
     def __repr__(self) -> str:

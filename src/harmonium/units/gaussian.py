@@ -75,7 +75,7 @@ class Gaussian(Units):
         return mean
 
     def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
-        """Add `weight · ∂E/∂log σ`: `(2θx - x²)/σ²`, since `E = (x²/2 - θx)/σ²`; summed out, `-∂A/∂log σ = θ²/σ² - 1`."""
+        """Add `weight · ∂E/∂log σ`: `(2θx - x²)/σ²`, as `E = (x²/2 - θx)/σ²`; summed out, `-∂A/∂log σ = θ²/σ² - 1`."""
         if not self.log_sigma.requires_grad:
             return
         slope = self.statistic(field) * field - 1 if x is None else self.statistic(x) * (2 * field - x)

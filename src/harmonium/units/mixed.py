@@ -104,6 +104,22 @@ class Mixed(Units):
         for i, (part, piece) in enumerate(zip(self._layers(), self.split(x), strict=True)):
             part.check_support(piece, f"{name} (part {i} of {len(self.parts)})")
 
+    def check_known(self, known: Tensor, name: str) -> None:
+        """Check the mask of each part."""
+        for part, piece in zip(self._layers(), self.split(known), strict=True):
+            part.check_known(piece, name)
+
+    def site(self, index: int) -> tuple[Any, ...]:
+        """Return the columns of one unit."""
+        start = 0
+        for part, size in zip(self._layers(), self._sizes, strict=True):
+            n_sites = math.prod(part.sites)
+            if index < n_sites:
+                width = size // n_sites
+                return (..., slice(start + index * width, start + (index + 1) * width))
+            index, start = index - n_sites, start + size
+        raise IndexError(f"{self!r} has {math.prod(self.sites)} units. Got a larger index.")
+
     def n_configurations(self) -> int | None:
         """Return the product of the parts' counts, or None if one is infinite."""
         total = 1

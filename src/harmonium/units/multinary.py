@@ -15,9 +15,9 @@ from harmonium.units.base import Units
 class Multinary(Units):
     """Units with levels 0..N and mean activity `f(θ) = N g(kθ)` (section 3.2 of Hwang et al. 2020).
 
-    The exact unit (`exact=True`) is N binary copies with offsets `o_n = f⁻¹(n - ½)`: `A(θ) = Σ_n log(1 + e^{θ-o_n})`, with
-    a true base measure on 0..N and so a likelihood. The smooth unit, the paper's, puts `A(θ) = ∫f` (eq. 5 and 6), mean `f`
-    and variance `f'`, and draws from the normal law with that mean and variance, kept inside [0, N].
+    The exact unit (`exact=True`) is N binary copies with offsets `o_n = f⁻¹(n - ½)`: `A(θ) = Σ_n log(1 + e^{θ-o_n})`,
+    with a true base measure on 0..N and so a likelihood. The smooth unit, the paper's, puts `A(θ) = ∫f` (eq. 5 and 6),
+    mean `f` and variance `f'`, and draws from the normal law with that mean and variance, kept inside [0, N].
     With N = 1 and k = 1 both are Bernoulli units. By default k = min(1, 4/N), where the steepest offsets lie 1 apart.
 
     >>> Multinary(2, levels=255).mean(torch.zeros(2))
@@ -45,9 +45,8 @@ class Multinary(Units):
         if exact:
             n = torch.arange(1, levels + 1, dtype=torch.float64)
             offsets = self._curve.argument((n - 0.5) / levels) / self.scale
-            self.register_buffer("offsets", offsets.to(torch.get_default_dtype()), persistent=False)
-            table = _log_symmetric_polynomials(-offsets).to(torch.get_default_dtype())
-            self.register_buffer("log_base_table", table, persistent=False)
+            self.register_buffer("offsets", offsets, persistent=False)
+            self.register_buffer("log_base_table", _log_symmetric_polynomials(-offsets), persistent=False)
 
     offsets: Tensor
     log_base_table: Tensor
@@ -70,28 +69,28 @@ class Multinary(Units):
     def log_partition(self, field: Tensor) -> Tensor:
         """Return `Σ_n log(1 + e^{θ-o_n})`, or `∫f = (N/k) ∫g` of the smooth unit."""
         if self.exact:
-            return softplus(field.unsqueeze(-1) - self.offsets).sum(-1)
+            return softplus(self._shifted(field)).sum(-1)
         return self._curve.primitive(self.scale * field) * (self.levels / self.scale)
 
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw the number of active copies; the smooth unit draws `N(f, f')` inside [0, N]."""
         if self.exact:
-            return draw_bernoulli((field.unsqueeze(-1) - self.offsets).sigmoid(), generator=generator).sum(-1)
+            return draw_bernoulli(self._shifted(field).sigmoid(), generator=generator).sum(-1)
         noise = draw_normal(field, generator=generator)
         return noise.mul_(self.variance(field).sqrt_()).add_(self.mean(field)).clamp_(0, self.levels)
 
     def mean(self, field: Tensor) -> Tensor:
         """Return `Σ_n σ(θ-o_n)`, or `f(θ) = N g(kθ)` of the smooth unit."""
         if self.exact:
-            return (field.unsqueeze(-1) - self.offsets).sigmoid().sum(-1)
+            return self._shifted(field).sigmoid().sum(-1)
         return self.levels * self._curve.value(self.scale * field)
 
     def variance(self, field: Tensor) -> Tensor:
         """Return `Σ_n σ'(θ-o_n)`, or `f'(θ) = N k g'(kθ)` of the smooth unit."""
         if self.exact:
-            shifted = field.unsqueeze(-1) - self.offsets
+            shifted = self._shifted(field)
             return (shifted.sigmoid() * (-shifted).sigmoid()).sum(-1)
-        return super().variance(field)
+        return super().variance(field).clamp_min(0)  # where g is flat, rounding can leave its slope just below zero
 
     def mode(self, field: Tensor) -> Tensor:
         """Return the most probable level: next to the mean; the smooth unit's is its mean."""
@@ -104,7 +103,7 @@ class Multinary(Units):
 
     def log_base(self, x: Tensor) -> Tensor:
         """Return `log μ(x)`, the x-th elementary symmetric polynomial of `e^{-o_n}`; zero for the smooth unit."""
-        return self.log_base_table[x.long()] if self.exact else torch.zeros_like(x)
+        return self.log_base_table.to(x.dtype)[x.long()] if self.exact else torch.zeros_like(x)
 
     def link(self, mean: Tensor) -> Tensor:
         """Return `θ = g⁻¹(m/N)/k`; the exact unit is inverted by bisection."""
@@ -121,6 +120,9 @@ class Multinary(Units):
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that were given to the constructor."""
         return {"levels": self.levels, "k": self.k, "activation": self.activation, "exact": self.exact}
+
+    def _shifted(self, field: Tensor) -> Tensor:
+        return field.unsqueeze(-1) - self.offsets.to(field.dtype)
 
 
 def _log_symmetric_polynomials(log_roots: Tensor) -> Tensor:

@@ -20,9 +20,10 @@ _LOG_EULER = sum(math.log1p(-math.exp(-n)) for n in range(1, 200))
 class NReLU(Units):
     """Infinitely many binary copies with offsets ½, 3/2, 5/2, … (Nair and Hinton 2010; eq. 2 of Hwang et al. 2020).
 
-    The number of active copies is 0, 1, 2, … with `A(θ) = Σ_n log(1 + e^{θ-n+½})` and mean `Σ_n σ(θ-n+½) ≈ log(1 + e^θ)`.
-    Euler's product gives its base measure in closed form, `μ(x) = e^{-x²/2} / Π_{m≤x} (1 - e^{-m})`, so the unit has a
-    likelihood. Nair and Hinton's rule `max(0, θ + √σ(θ) ε)` is the Gaussian approximation of the draw made here.
+    The number of active copies is 0, 1, 2, … with `A(θ) = Σ_n log(1 + e^{θ-n+½})` and mean `Σ_n σ(θ-n+½)`, nearly
+    `log(1 + e^θ)`. Euler's product gives its base measure in closed form, `μ(x) = e^{-x²/2} / Π_{m≤x} (1 - e^{-m})`,
+    so the unit has a likelihood. Nair and Hinton's rule `max(0, θ + √σ(θ) ε)` is the Gaussian approximation of the
+    draw made here.
 
     >>> NReLU(2).mean(torch.tensor([-10.0, 10.0]))
     tensor([7.4e-05, 1.0e+01])

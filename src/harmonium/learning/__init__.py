@@ -1,0 +1,50 @@
+"""Learning: objectives, gradient transforms, monitors and the loop that joins them."""
+
+from harmonium.learning.contrastive import CD, PCD, Contrastive, Phases, TemperedPCD
+from harmonium.learning.fit import fit
+from harmonium.learning.health import HealthWarning
+from harmonium.learning.history import History
+from harmonium.learning.initialize import initialize
+from harmonium.learning.monitors import Fit, HiddenUnits, Mixing, Monitor, default_monitors
+from harmonium.learning.snapshot import restore, snapshot
+from harmonium.learning.tracking import LikelihoodTrack
+from harmonium.learning.training import Callback, Training, TrainingDiverged
+from harmonium.learning.transforms import (
+    Centering,
+    ClipGradient,
+    NormLimit,
+    ParameterAverage,
+    Sparsity,
+    Transform,
+    WeightDecay,
+)
+
+__all__ = [
+    "CD",
+    "PCD",
+    "Callback",
+    "Centering",
+    "ClipGradient",
+    "Contrastive",
+    "Fit",
+    "HealthWarning",
+    "HiddenUnits",
+    "History",
+    "LikelihoodTrack",
+    "Mixing",
+    "Monitor",
+    "NormLimit",
+    "ParameterAverage",
+    "Phases",
+    "Sparsity",
+    "TemperedPCD",
+    "Training",
+    "TrainingDiverged",
+    "Transform",
+    "WeightDecay",
+    "default_monitors",
+    "fit",
+    "initialize",
+    "restore",
+    "snapshot",
+]

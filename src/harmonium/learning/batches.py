@@ -1,0 +1,72 @@
+"""Batches from what people have: tensors, arrays, data sets, loaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+Source = Tensor | np.ndarray | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
+
+
+class Batches:
+    """Rows of a data source by their numbers; integers and booleans stay so until a batch is used.
+
+    A tuple of arrays gives tuples of rows, such as images and labels. A `DataLoader` brings its own order.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.loader = source if isinstance(source, DataLoader) else None
+        self.dataset = source if self.loader is None and isinstance(source, Dataset) else None
+        parts = source if isinstance(source, tuple) else (source,)
+        self.paired = isinstance(source, tuple)
+        self.columns = () if self.loader is not None or self.dataset is not None else tuple(_tensor(p) for p in parts)
+        if len({len(column) for column in self.columns}) > 1:
+            raise ValueError(
+                f"All parts of the data must have as many rows. Got {[len(column) for column in self.columns]}."
+            )
+
+    def __len__(self) -> int:
+        if self.loader is not None:
+            return len(self.loader.dataset)  # type: ignore[arg-type]
+        return len(self.dataset) if self.dataset is not None else len(self.columns[0])  # type: ignore[arg-type]
+
+    @property
+    def x(self) -> Tensor | None:
+        """All rows of the data itself, if they are in memory."""
+        return self.columns[0] if self.columns else None
+
+    def rows(self, index: Tensor) -> Any:
+        """Return the rows with these numbers."""
+        if self.dataset is not None:
+            return _stack([self.dataset[int(i)] for i in index])
+        picked = tuple(column.index_select(0, index.to(column.device)) for column in self.columns)
+        return picked if self.paired else picked[0]
+
+    def loaded(self) -> Iterator[Any]:
+        """Go through a loader once."""
+        if self.loader is None:
+            raise TypeError("Only a DataLoader can be gone through in its own order.")
+        for batch in self.loader:
+            yield tuple(batch) if isinstance(batch, list | tuple) else batch
+
+
+def _tensor(data: Any) -> Tensor:
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(data))
+    raise TypeError(
+        f"Data must be a tensor, a NumPy array, a tuple of them, a Dataset or a DataLoader. Got {type(data).__name__}. "
+        "Convert it with torch.as_tensor."
+    )
+
+
+def _stack(items: list[Any]) -> Any:
+    if isinstance(items[0], tuple | list):
+        return tuple(torch.stack([torch.as_tensor(item[i]) for item in items]) for i in range(len(items[0])))
+    return torch.stack([torch.as_tensor(item) for item in items])

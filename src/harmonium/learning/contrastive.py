@@ -1,0 +1,188 @@
+"""Contrastive learning: data down, samples of the model up."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from harmonium.models import BoltzmannMachine
+from harmonium.samplers import Gibbs, ParallelTempering, Sampler
+from harmonium.samplers.sample import starting_points
+from harmonium.types import EnergyModel, State
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The two states whose energies are contrasted, hidden layers at their means where they are known."""
+
+    positive: State
+    negative: State
+
+
+class Contrastive(ABC):
+    """The contrast `F(x⁺) - F(x⁻)` of data and samples (eq. 6.42 of Tomczak's chapter; eq. 4 and 6 of Hwang et al. 2020).
+
+    Its gradient estimates that of `-log p(x⁺)`. Called, it is a differentiable loss for a loop of your own; inside
+    `harmonium.fit` the same gradient is written in closed form. (The paper maximizes `F(x⁻) - F(x⁺)`: the same thing.)
+    """
+
+    def __call__(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return the mean of `F(x⁺) - F(x⁻)`, with x⁻ held constant."""
+        with torch.no_grad():
+            negative = self.negatives(model, x, generator=generator)
+        return model.free_energy(x).mean() - model.free_energy(negative).mean()
+
+    @abstractmethod
+    def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return samples x⁻ for a batch x⁺."""
+
+    @torch.no_grad()
+    def accumulate_grad(
+        self,
+        model: BoltzmannMachine,
+        x: Tensor,
+        *,
+        weight: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Phases:
+        """Add the gradient of the contrast to the gradients, in closed form; `weight` has one value a sample."""
+        layer = model.data_layer
+        fields = {name: model.field(name, {layer: x}) for name in model.units if name != layer}
+        positive = {layer: x} | {name: model.layer(name).mean(field) for name, field in fields.items()}
+        share: Tensor | float = 1.0 / len(x) if weight is None else weight / weight.sum()
+        model.accumulate_grad(positive, share)
+        negative = self._negative_phase(model, x, fields, generator)
+        model.accumulate_grad(negative, -1.0 / len(negative[layer]))
+        return Phases(positive, negative)
+
+    @abstractmethod
+    def _negative_phase(
+        self, model: BoltzmannMachine, x: Tensor, fields: State, generator: torch.Generator | None
+    ) -> State:
+        """Return the negative state, hidden layers at their means; `fields` are those of the hidden layers given x."""
+
+    def state_dict(self) -> State:
+        """Return what must survive between updates: the chains."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up the chains again."""
+
+
+@dataclass
+class CD(Contrastive):
+    """Contrastive divergence: chains of `n_steps` steps that start at the data (Hinton 2002; eq. 6.43).
+
+    >>> CD(n_steps=1)
+    CD(n_steps=1, sampler=None)
+    """
+
+    n_steps: int = 1
+    sampler: Sampler | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive("n_steps", self.n_steps)
+
+    def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return the ends of chains that start at `x`."""
+        sampler = self.sampler or Gibbs()
+        state = sampler.init(model, x, generator=generator)
+        for _ in range(self.n_steps):
+            state, _info = sampler.step(model, state, generator=generator)
+        return sampler.samples(model, state)
+
+    def _negative_phase(
+        self, model: BoltzmannMachine, x: Tensor, fields: State, generator: torch.Generator | None
+    ) -> State:
+        if self.sampler is not None:
+            return model.infer(self.negatives(model, x, generator=generator))
+        drawn = {name: model.layer(name).sample(field, generator=generator) for name, field in fields.items()}
+        return _sweep(model, {model.data_layer: x} | drawn, self.n_steps, generator)[1]
+
+
+@dataclass
+class PCD(Contrastive):
+    """Persistent contrastive divergence: `n_chains` chains that go on from update to update (Tieleman 2008).
+
+    They start at the model's units under their biases. Another `sampler` than Gibbs may drive them.
+
+    >>> PCD(n_chains=100).n_steps
+    1
+    """
+
+    n_chains: int = 100
+    n_steps: int = 1
+    sampler: Sampler | None = None
+    chains: State | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_positive("n_chains", self.n_chains)
+        _check_positive("n_steps", self.n_steps)
+
+    def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Move the chains and return where they are."""
+        sampler = self.sampler or Gibbs()
+        state = self._chains(model, sampler, generator)
+        for _ in range(self.n_steps):
+            state, _info = sampler.step(model, state, generator=generator)
+        self.chains = state
+        return sampler.samples(model, state)
+
+    def _negative_phase(
+        self, model: BoltzmannMachine, x: Tensor, fields: State, generator: torch.Generator | None
+    ) -> State:
+        if self.sampler is not None:
+            return model.infer(self.negatives(model, x, generator=generator))
+        self.chains, negative = _sweep(model, self._chains(model, Gibbs(), generator), self.n_steps, generator)
+        return negative
+
+    def _chains(self, model: EnergyModel, sampler: Sampler, generator: torch.Generator | None) -> State:
+        if self.chains is None:
+            start = starting_points(model, self.n_chains, generator=generator)
+            self.chains = sampler.init(model, start, generator=generator)
+        return self.chains
+
+    def state_dict(self) -> State:
+        """Return the chains."""
+        return dict(self.chains or {})
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up the chains again."""
+        self.chains = dict(state) or None
+
+
+@dataclass
+class TemperedPCD(PCD):
+    """Persistent chains at several temperatures that trade places: parallel tempering as the negative phase.
+
+    >>> TemperedPCD(n_chains=20, betas=(0.0, 0.5, 1.0)).sampler.betas
+    (0.0, 0.5, 1.0)
+    """
+
+    betas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.sampler = ParallelTempering(betas=tuple(self.betas))
+
+
+def _sweep(
+    model: BoltzmannMachine, state: State, n_steps: int, generator: torch.Generator | None
+) -> tuple[State, State]:
+    """Run Gibbs steps; return the last state, and that state with its last block at its means.
+
+    The means replace draws at no cost, since their fields are known from the draw: less noise in the gradient.
+    """
+    info: dict[str, State] = {}
+    for _ in range(n_steps):
+        state, info = Gibbs().step(model, state, generator=generator)
+    means = {name: model.layer(name).mean(f) for name, f in info["fields"].items() if name != model.data_layer}
+    return state, state | means
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1. Got {value}.")

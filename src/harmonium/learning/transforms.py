@@ -1,0 +1,203 @@
+"""What is done to a gradient before the optimizer sees it, and to the parameters after."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.couplings import Bias, Dense
+from harmonium.learning.contrastive import Phases
+from harmonium.types import State, gradient
+
+
+class Transform(ABC):  # noqa: B024  (both hooks may stay as they are)
+    """A change of the gradients before an update (`before`) or of the parameters after it (`after`)."""
+
+    def before(self, model: nn.Module, phases: Phases | None) -> None:
+        """Change the gradients in place."""
+
+    def after(self, model: nn.Module) -> None:
+        """Change the parameters in place."""
+
+    def state_dict(self) -> State:
+        """Return what must survive between updates."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take it up again."""
+
+
+@dataclass
+class WeightDecay(Transform):
+    """Add `rate · ∂/∂W (½‖W‖²) = rate · W` to the gradient of the weights; biases are left alone.
+
+    >>> WeightDecay(1e-4)
+    WeightDecay(rate=0.0001)
+    """
+
+    rate: float
+
+    @torch.no_grad()
+    def before(self, model: nn.Module, phases: Phases | None) -> None:
+        """Add the decay to the gradients of the weights."""
+        for weight in _weights(model):
+            gradient(weight).add_(weight, alpha=self.rate)
+
+
+@dataclass
+class NormLimit(Transform):
+    """Scale back the weights of each hidden unit whose norm grew beyond `limit`."""
+
+    limit: float
+
+    @torch.no_grad()
+    def after(self, model: nn.Module) -> None:
+        """Bring the norms of the weights back to the limit."""
+        for weight in _weights(model):
+            # A dense weight is visible × hidden, a filter bank hidden first.
+            dims = tuple(range(weight.ndim - 1)) if weight.ndim == 2 else tuple(range(1, weight.ndim))
+            norm = weight.norm(dim=dims, keepdim=True)
+            weight.mul_((self.limit / norm.clamp_min(1e-12)).clamp_max(1.0))
+
+
+@dataclass
+class ClipGradient(Transform):
+    """Scale all gradients so that their joint norm is at most `limit`."""
+
+    limit: float
+
+    def before(self, model: nn.Module, phases: Phases | None) -> None:
+        """Clip the gradients."""
+        nn.utils.clip_grad_norm_(model.parameters(), self.limit)
+
+
+@dataclass
+class Sparsity(Transform):
+    """Push the mean activity q of each hidden unit towards `target`: `∂/∂c` gains `rate · (q - target)`.
+
+    q is a running mean over the positive phases with memory `decay` (section 11 of Hinton's guide, 2012).
+    """
+
+    target: float
+    rate: float
+    decay: float = 0.95
+    activity: Tensor | None = field(default=None, repr=False)
+
+    @torch.no_grad()
+    def before(self, model: nn.Module, phases: Phases | None) -> None:
+        """Add the pressure to the gradients of the hidden biases."""
+        means = _need(phases, "Sparsity").positive
+        terms = model.terms
+        for layers, coupling in terms:
+            if isinstance(coupling, Bias) and layers[0] != model.data_layer:
+                now = means[layers[0]].flatten(end_dim=-len(coupling.shape) - 1).mean(0)
+                old = now if self.activity is None else self.activity
+                self.activity = self.decay * old + (1 - self.decay) * now
+                pressure = (self.activity - self.target).sum_to_size(coupling.bias.shape)
+                gradient(coupling.bias).add_(pressure, alpha=self.rate)
+                return
+
+    def state_dict(self) -> State:
+        """Return the running activity."""
+        return {} if self.activity is None else {"activity": self.activity}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up the running activity."""
+        self.activity = state.get("activity")
+
+
+@dataclass
+class Centering(Transform):
+    """The gradient of the machine with its units measured from their means μ and λ (Melchior et al. 2016).
+
+    `∇W' = ∇W - μ ∇cᵀ - ∇b λᵀ`, `∇b' = ∇b - ∇W'λ`, `∇c' = ∇c - ∇W'ᵀμ`: the same model, better conditioned. μ and λ are
+    running means of both phases with memory `decay`.
+    """
+
+    decay: float = 0.99
+    means: State = field(default_factory=dict, repr=False)
+
+    @torch.no_grad()
+    def before(self, model: nn.Module, phases: Phases | None) -> None:
+        """Center the gradients of dense couplings and of the biases at their ends."""
+        both = _need(phases, "Centering")
+        for name in model.units:
+            units = model.layer(name)
+            states = (both.positive[name], both.negative[name])
+            now = sum(units.statistic(s).flatten(end_dim=-len(units.shape) - 1).mean(0).flatten() for s in states) / 2
+            self.means[name] = now if name not in self.means else self.means[name].lerp(now, 1 - self.decay)
+        biases = {layers[0]: coupling.bias for layers, coupling in model.terms if isinstance(coupling, Bias)}
+        for layers, coupling in model.terms:
+            if not isinstance(coupling, Dense):
+                continue
+            (b, c), (mu, lam) = (tuple(table[name] for name in layers) for table in (biases, self.means))
+            grad_b, grad_c = gradient(b).view(-1), gradient(c).view(-1)
+            slope = gradient(coupling.weight)
+            slope.addr_(mu, grad_c, alpha=-1.0).addr_(grad_b, lam, alpha=-1.0)
+            grad_b.addmv_(slope, lam, alpha=-1.0)
+            grad_c.addmv_(slope.t(), mu, alpha=-1.0)
+
+    def state_dict(self) -> State:
+        """Return the running means."""
+        return dict(self.means)
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up the running means."""
+        self.means = dict(state)
+
+
+@dataclass
+class ParameterAverage(Transform):
+    """Keep an exponential average of the parameters, `θ̄ ← decay·θ̄ + (1 - decay)·θ`; often a better model than the last one.
+
+    The average starts at update `start`; `swap(model)` exchanges the parameters with their average.
+    """
+
+    decay: float = 0.999
+    start: int = 0
+    n_updates: int = 0
+    average: State = field(default_factory=dict, repr=False)
+
+    @torch.no_grad()
+    def after(self, model: nn.Module) -> None:
+        """Take the new parameters into the average."""
+        self.n_updates += 1
+        if self.n_updates <= self.start:
+            return
+        for name, parameter in model.named_parameters():
+            if name in self.average:
+                self.average[name].lerp_(parameter, 1 - self.decay)
+            else:
+                self.average[name] = parameter.detach().clone()
+
+    @torch.no_grad()
+    def swap(self, model: nn.Module) -> None:
+        """Exchange the parameters of the model with their average."""
+        for name, parameter in model.named_parameters():
+            if name in self.average:
+                kept = parameter.clone()
+                parameter.copy_(self.average[name])
+                self.average[name] = kept
+
+    def state_dict(self) -> State:
+        """Return the average and the count of updates."""
+        return {**self.average, "n_updates": torch.tensor(self.n_updates)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take them up again."""
+        self.average = {name: value for name, value in state.items() if name != "n_updates"}
+        self.n_updates = int(state["n_updates"])
+
+
+def _weights(model: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters of at least two axes that are not biases."""
+    return [p for name, p in model.named_parameters() if p.ndim >= 2 and not name.endswith("bias") and p.requires_grad]
+
+
+def _need(phases: Phases | None, name: str) -> Phases:
+    if phases is None:
+        raise TypeError(f"{name} needs the two phases of a contrastive objective on a Boltzmann machine. Leave it out.")
+    return phases

@@ -1,0 +1,174 @@
+"""Annealed importance sampling, forward and in reverse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from harmonium.models import BoltzmannMachine
+from harmonium.partition.path import MachinePath, PathPoint
+from harmonium.partition.schedule import adapted_betas
+from harmonium.types import Estimate, State, draw_uniform
+
+Progress = Callable[[int, int], None]
+"""Called with the number of temperatures done and their total."""
+
+
+@torch.no_grad()
+def ais(
+    model: BoltzmannMachine,
+    *,
+    n_chains: int = 512,
+    n_betas: int = 1000,
+    betas: Sequence[float] | None = None,
+    reference: Tensor | Mapping[str, Tensor] | None = None,
+    generator: torch.Generator | None = None,
+    on_beta: Progress | None = None,
+) -> Estimate:
+    """Estimate log Z from below by annealing from a reference field to the model (Neal 2001; Salakhutdinov and Murray 2008).
+
+    Each chain is drawn at β = 0 and carried through rising β; its weight `w = Π_k f_{k+1}(x_k)/f_k(x_k)` has the mean
+    `Z/Z_0`. The value is `log Z_0 + log mean w`, whose expectation lies below log Z. `reference` is the field at β = 0 on
+    the data layer, best `units.fitted_field(data)`; without it, the model's own biases. The temperatures are placed by a
+    short pilot run unless `betas` gives them.
+    """
+    path = MachinePath(model, reference)
+    ladder = _ladder(path, n_betas, betas, generator)
+    log_weights, _ = anneal(path, ladder, n_chains, generator=generator, on_beta=on_beta)
+    return from_weights(log_weights, path.log_z0(), "ais")
+
+
+@torch.no_grad()
+def reverse_ais(
+    model: BoltzmannMachine,
+    *,
+    samples: Tensor | None = None,
+    n_chains: int = 512,
+    n_betas: int = 1000,
+    betas: Sequence[float] | None = None,
+    n_steps: int = 200,
+    reference: Tensor | Mapping[str, Tensor] | None = None,
+    generator: torch.Generator | None = None,
+    on_beta: Progress | None = None,
+) -> Estimate:
+    """Estimate log Z from above by melting samples of the model down to the reference (Burda, Grosse and Salakhutdinov 2015).
+
+    The weights in reverse have the mean `Z_0/Z`, so `log Z_0 - log mean w` has an expectation above log Z when `samples`
+    follow the model. Without `samples`, annealed chains are resampled by their weights and run for `n_steps` more.
+    """
+    path = MachinePath(model, reference)
+    ladder = _ladder(path, n_betas, betas, generator)
+    if samples is None:
+        log_weights, point = anneal(path, ladder, n_chains, generator=generator)
+        start = equilibrate(path, point, log_weights, n_steps, generator=generator)
+    else:
+        start = path.point(_kept_state(path, samples, n_steps, generator))
+    log_weights = melt(path, ladder, start, generator=generator, on_beta=on_beta)
+    return reversed_estimate(log_weights, path.log_z0())
+
+
+def anneal(
+    path: MachinePath,
+    betas: Tensor,
+    n_chains: int,
+    *,
+    generator: torch.Generator | None = None,
+    on_beta: Progress | None = None,
+) -> tuple[Tensor, PathPoint]:
+    """Carry chains from β = 0 to 1 and return their log weights and where they end."""
+    point = path.start(n_chains, generator=generator)
+    total = torch.zeros(n_chains, dtype=torch.float64, device=point.linear.device)
+    ladder = betas.tolist()
+    for i in range(1, len(ladder)):
+        total += path.log_ratio(point, ladder[i - 1], ladder[i])
+        point = path.advance(point, ladder[i], generator=generator)
+        if on_beta is not None:
+            on_beta(i, len(ladder) - 1)
+    return total, point
+
+
+def melt(
+    path: MachinePath,
+    betas: Tensor,
+    point: PathPoint,
+    *,
+    generator: torch.Generator | None = None,
+    on_beta: Progress | None = None,
+) -> Tensor:
+    """Carry chains from β = 1 to 0 and return their log weights."""
+    total = torch.zeros(point.linear.shape, dtype=torch.float64, device=point.linear.device)
+    ladder = betas.tolist()
+    for i in reversed(range(1, len(ladder))):
+        point = path.advance(point, ladder[i], generator=generator)
+        total += path.log_ratio(point, ladder[i], ladder[i - 1])
+        if on_beta is not None:
+            on_beta(len(ladder) - i, len(ladder) - 1)
+    return total
+
+
+def equilibrate(
+    path: MachinePath,
+    point: PathPoint,
+    log_weights: Tensor,
+    n_steps: int,
+    *,
+    generator: torch.Generator | None = None,
+) -> PathPoint:
+    """Resample annealed chains in proportion to their weights and run them on at β = 1."""
+    share = (log_weights - log_weights.logsumexp(0)).exp().cumsum(0)
+    n = len(log_weights)
+    offset = draw_uniform(share[:1], generator=generator)
+    comb = (torch.arange(n, dtype=share.dtype, device=share.device) + offset) / n
+    index = torch.searchsorted(share, comb * share[-1]).clamp_max(n - 1)
+    point = path.point({name: value[index] for name, value in point.state.items()})
+    for _ in range(n_steps):
+        point = path.advance(point, 1.0, generator=generator)
+    return point
+
+
+def from_weights(log_weights: Tensor, log_z0: float, kind: str) -> Estimate:
+    """Return `log Z_0 + log mean w` with its standard error and the effective sample size of the weights."""
+    n = len(log_weights)
+    value = log_z0 + (log_weights.logsumexp(0) - math.log(n)).item()
+    if not math.isfinite(value):
+        raise ValueError(f"log Z came out as {value}: Z is infinite, or the parameters are not finite. Check the model.")
+    ess = (2 * log_weights.logsumexp(0) - (2 * log_weights).logsumexp(0)).exp().item()
+    error = weight_error(log_weights)
+    return Estimate(value, error, value - 3 * error, value + 3 * error, kind, ess=ess)
+
+
+def reversed_estimate(log_weights: Tensor, log_z0: float) -> Estimate:
+    """Return `log Z_0 - log mean w` of weights made in reverse."""
+    forward = from_weights(log_weights, -log_z0, "reverse-ais")
+    return Estimate(-forward.value, forward.error, -forward.upper, -forward.lower, forward.kind, ess=forward.ess)
+
+
+def weight_error(log_weights: Tensor) -> float:
+    """Return the standard error of `log mean w`, by the jackknife, which feels a few heavy weights."""
+    n = len(log_weights)
+    share = (log_weights - log_weights.logsumexp(0)).exp()
+    left_out = (-share.clamp_max(1 - 1e-12)).log1p()
+    return math.sqrt((n - 1) / n * (left_out - left_out.mean()).square().sum().item())
+
+
+def _ladder(
+    path: MachinePath, n_betas: int, betas: Sequence[float] | None, generator: torch.Generator | None
+) -> Tensor:
+    if betas is None:
+        if n_betas < 2:
+            raise ValueError(f"`n_betas` must be at least 2, from 0 to 1. Got {n_betas}. Try 1000.")
+        return adapted_betas(path, n_betas, generator=generator)
+    ladder = torch.as_tensor(betas, dtype=torch.float64)
+    if len(ladder) < 2 or ladder[0] != 0 or ladder[-1] != 1 or bool((ladder.diff() <= 0).any()):
+        raise ValueError("`betas` must rise strictly from 0 to 1, such as torch.linspace(0, 1, 1000).")
+    return ladder
+
+
+def _kept_state(path: MachinePath, samples: Tensor, n_steps: int, generator: torch.Generator | None) -> State:
+    from harmonium.samplers import Gibbs
+
+    state = Gibbs().init(path.model, samples, generator=generator)
+    return {name: state[name] for block in path.kept for name in block}

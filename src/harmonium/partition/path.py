@@ -1,0 +1,89 @@
+"""The road from a law that can be drawn exactly to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harmonium.models import BoltzmannMachine
+from harmonium.models.tempered import Tempered
+from harmonium.partition.proper import check_proper
+from harmonium.samplers import Gibbs
+from harmonium.types import State, as_state
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """Where the chains are: the layers that are kept, and the fields on the layers that are summed out."""
+
+    state: State
+    fields: State
+    linear: Tensor
+
+
+class MachinePath:
+    """The tempered laws `p_β(x) ∝ e^{-E_β(x)}` of a machine, one block of layers summed out.
+
+    Since the kept state decides the fields of the summed-out block, a point of the path holds them: one product gives
+    the weight of a temperature and the draw at the next.
+    """
+
+    def __init__(self, model: BoltzmannMachine, reference: Tensor | Mapping[str, Tensor] | None = None) -> None:
+        check_proper(model)
+        self.model = model
+        given = {} if reference is None else as_state(reference, model.data_layer)
+        self.reference = {name: model.bias_field(name) for name in model.units} | given
+        blocks = [block for block in model.blocks() if not any(model.ties(name, name) for name in block)]
+        others = [block for block in blocks if model.data_layer not in block]
+        self.summed: tuple[str, ...] = (others or [()])[-1]
+        self.kept = [block for block in model.blocks() if block != self.summed]
+
+    def log_z0(self) -> float:
+        """Return log Z at β = 0, `Σ A(r)`."""
+        parts = (self.model.layer(n).log_partition(r.double()).sum() for n, r in self.reference.items())
+        return float(sum(part.item() for part in parts))
+
+    def start(self, n: int, *, generator: torch.Generator | None = None) -> PathPoint:
+        """Draw `n` states at β = 0, exactly."""
+        state = {}
+        for block in self.kept:
+            for name in block:
+                field = self.reference[name].expand(n, *self.model.layer(name).shape)
+                state[name] = self.model.layer(name).sample(field, generator=generator)
+        return self.point(state)
+
+    def point(self, state: State) -> PathPoint:
+        """Return a point of the path at these values of the kept layers."""
+        kept = {name: state[name] for block in self.kept for name in block}
+        fields = {name: self.model.field(name, kept) for name in self.summed}
+        base = self._at(0.0).reference_interaction(kept)
+        return PathPoint(kept, fields, self.model.interaction(kept) - base)
+
+    def log_ratio(self, point: PathPoint, beta: float, new: float) -> Tensor:
+        """Return `log f_new(x) - log f_β(x)` of each chain, with `f_β = e^{-E_β}`, in float64."""
+        total = (new - beta) * point.linear.double()
+        for name, field in point.fields.items():
+            units = self.model.layer(name)
+            high = units.log_partition(self._at(new).temper(name, field))
+            total = total + units.total(high.sub_(units.log_partition(self._at(beta).temper(name, field)))).double()
+        return total
+
+    def advance(self, point: PathPoint, beta: float, *, generator: torch.Generator | None = None) -> PathPoint:
+        """Make a Gibbs step at β: the summed-out layers first, from the fields at hand."""
+        tempered = self._at(beta)
+        state = dict(point.state)
+        for name, field in point.fields.items():
+            state[name] = self.model.layer(name).sample(tempered.temper(name, field), generator=generator)
+        for block in self.kept:
+            for name in block:
+                if tempered.ties(name, name):
+                    state[name] = Gibbs().sweep(tempered, name, state, generator)
+                else:
+                    state[name] = tempered.sample(name, state, generator=generator)
+        return self.point(state)
+
+    def _at(self, beta: float) -> Tempered:
+        return self.model.tempered(beta, self.reference)

@@ -1,0 +1,160 @@
+"""Machines small enough to enumerate, and their exact laws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from harmonium.couplings import Bias, Coupling, Dense, Symmetric, ThirdOrder
+from harmonium.models import RBM, BoltzmannMachine
+from harmonium.testing.contract import ContractError, random_generator
+from harmonium.types import State, draw_categorical, draw_normal
+from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin, Units
+
+TINY_UNITS: dict[str, Callable[[], Units]] = {
+    "Bernoulli": lambda: Bernoulli(4),
+    "Spin": lambda: Spin(4),
+    "Gaussian": lambda: Gaussian(2, initial_sigma=0.8),
+    "Categorical": lambda: Categorical(2, 3),
+    "Binomial": lambda: Binomial(2, levels=3),
+    "Multinary": lambda: Multinary(2, levels=3, exact=True),
+    "NReLU": lambda: NReLU(2),
+    "Poisson": lambda: Poisson(2),
+    "Mixed": lambda: Mixed(Bernoulli(1), Gaussian(1), Categorical(1, 3)),
+}
+"""A maker of a layer of each kind that has a likelihood, of a few units."""
+
+_UNBOUNDED = ("Gaussian", "NReLU", "Poisson", "Mixed")
+
+
+def tiny_rbm(visible: str, hidden: str, *, generator: torch.Generator | None = None) -> RBM:
+    """Return an RBM in float64 of two layers of `TINY_UNITS` with random parameters.
+
+    >>> tiny_rbm("Spin", "Gaussian").weight.shape
+    torch.Size([4, 2])
+    """
+    return scatter(RBM(TINY_UNITS[visible](), TINY_UNITS[hidden]()), generator=generator)
+
+
+def tiny_boltzmann_machine(kind: str = "Spin", *, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return a machine of one layer tied to itself, in float64 with random parameters."""
+    units = TINY_UNITS[kind]()
+    terms: list[tuple[tuple[str, ...], Coupling]] = [(("x", "x"), Symmetric(units.shape)), (("x",), Bias(units.shape))]
+    return scatter(BoltzmannMachine({"x": units}, terms), generator=generator)
+
+
+def tiny_deep_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return a machine of three layers in a row, in float64 with random parameters."""
+    units = {"visible": Bernoulli(3), "middle": Spin(2), "top": Bernoulli(2)}
+    terms: list[tuple[tuple[str, ...], Coupling]] = [
+        (("visible", "middle"), Dense(3, 2)),
+        (("middle", "top"), Dense(2, 2)),
+        *(((name,), Bias(layer.shape)) for name, layer in units.items()),
+    ]
+    return scatter(BoltzmannMachine(units, terms), generator=generator)
+
+
+def tiny_gated_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return a machine of three layers tied all at once, in float64 with random parameters."""
+    units = {"visible": Bernoulli(3), "gate": Bernoulli(2), "slab": Gaussian(2)}
+    terms: list[tuple[tuple[str, ...], Coupling]] = [
+        (("visible", "gate", "slab"), ThirdOrder(3, 2, 2)),
+        *(((name,), Bias(layer.shape)) for name, layer in units.items()),
+    ]
+    return scatter(BoltzmannMachine(units, terms), generator=generator)
+
+
+ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
+    **{
+        f"{visible}-{hidden}": lambda visible=visible, hidden=hidden: tiny_rbm(visible, hidden)  # type: ignore[misc]
+        for visible, hidden in itertools.product(TINY_UNITS, TINY_UNITS)
+        if not (visible in _UNBOUNDED and hidden in _UNBOUNDED)
+    },
+    "Boltzmann": tiny_boltzmann_machine,
+    "Potts": lambda: tiny_boltzmann_machine("Categorical"),
+    "deep": tiny_deep_machine,
+    "gated": tiny_gated_machine,
+    "tempered": lambda: tiny_rbm("Bernoulli", "Spin").tempered(0.4, torch.tensor([0.5, -0.5, 1.0, -1.0]).double()),
+    "tempered Gaussian": lambda: tiny_rbm("Gaussian", "Bernoulli").tempered(0.6),
+}
+"""A maker of each machine whose law is known exactly: every pair of units with a finite side, and other graphs."""
+
+
+def scatter(
+    machine: BoltzmannMachine, *, scale: float = 0.6, generator: torch.Generator | None = None
+) -> BoltzmannMachine | RBM:
+    """Give every coupling normal parameters of this scale, in float64, and return the machine."""
+    generator = random_generator(generator)
+    machine = machine.double()
+    with torch.no_grad():
+        for parameter in machine.couplings.parameters():
+            parameter.copy_(draw_normal(parameter, generator=generator) * scale)
+    return machine
+
+
+class ExactLaw:
+    """The law of a machine by enumeration: `p(s) = e^{-E(s)}/Z` over all states s of its finite layers.
+
+    Layers with infinitely many states are summed out in the energies and drawn from their conditional law, so that
+    `draw` gives whole states that follow the machine exactly. `given`, a value of the data layer with NaN where unknown,
+    makes it the law given the known units.
+
+    >>> ExactLaw(tiny_rbm("Bernoulli", "Gaussian")).probability.shape
+    torch.Size([16])
+    """
+
+    def __init__(self, machine: BoltzmannMachine, given: Tensor | None = None, *, max_states: int = 4096) -> None:
+        self.machine = machine
+        finite = {name: machine.layer(name).n_configurations() for name in machine.units}
+        self.layers = [name for name, n in finite.items() if n is not None]
+        counts = [n for n in finite.values() if n is not None]
+        n_states = math.prod(counts)
+        if not counts or n_states > max_states:
+            raise ValueError(f"ExactLaw enumerates machines of at most {max_states} states. Got {n_states}: {finite}.")
+        index = torch.arange(n_states)
+        self.states: State = {}
+        for name, n in zip(reversed(self.layers), reversed(counts), strict=True):
+            self.states[name] = machine.layer(name).configurations(index % n)
+            index = index // n
+        with torch.no_grad():
+            log_weight = -machine.energy(self.states)
+        if given is not None:
+            known = ~given.isnan()
+            values = self.states[machine.data_layer]
+            same = ((values == given) | ~known).reshape(n_states, -1).all(1)
+            log_weight = log_weight.where(same, -torch.inf)
+        self.log_z = log_weight.logsumexp(0).item()
+        self.probability = log_weight.softmax(0)
+
+    def draw(self, n: int, *, generator: torch.Generator | None = None) -> State:
+        """Draw `n` whole states."""
+        index = draw_categorical(self.probability.expand(n, -1), generator=generator).argmax(-1)
+        state = {name: self.states[name][index] for name in self.layers}
+        for name in self.machine.units:
+            if name not in state:
+                state[name] = self.machine.sample(name, state, generator=generator)
+        return {name: state[name] for name in self.machine.units}
+
+    def marginal(self, layers: list[str]) -> tuple[Tensor, Tensor]:
+        """Return the states of some of the finite layers laid side by side, and their probabilities."""
+        rows, inverse = _rows(self.states, layers).unique(dim=0, return_inverse=True)
+        return rows, self.probability.new_zeros(len(rows)).index_add(0, inverse, self.probability)
+
+    def frequencies(self, state: Mapping[str, Tensor], layers: list[str]) -> tuple[Tensor, Tensor]:
+        """Return how often each state of these layers occurs among the samples, and its probability."""
+        states, law = self.marginal(layers)
+        rows = _rows(state, layers)
+        distance = torch.cdist(rows, states, compute_mode="donot_use_mm_for_euclid_dist")
+        nearest = distance.min(1)
+        if bool((nearest.values > 1e-6).any()):
+            strange = rows[int(nearest.values.argmax())].tolist()
+            raise ContractError(f"A chain holds {strange}, which is not a state of the layers {layers}.")
+        return torch.bincount(nearest.indices, minlength=len(states)).to(law) / len(rows), law
+
+
+def _rows(state: Mapping[str, Tensor], layers: list[str]) -> Tensor:
+    return torch.cat([state[name].flatten(1) for name in layers], dim=1)

@@ -1,0 +1,266 @@
+"""The contract of units: everything follows from the log-partition function, and the draws from the law."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from harmonium.testing.contract import (
+    FALSE_ALARM,
+    chi_square_tail,
+    normal_quantile,
+    random_generator,
+    require,
+    require_close,
+    require_shape,
+)
+from harmonium.types import draw_uniform
+from harmonium.units import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Gaussian,
+    Mixed,
+    Multinary,
+    NReLU,
+    Poisson,
+    Spin,
+    Units,
+)
+
+ALL_UNITS: list[Callable[[], Units]] = [
+    lambda: Bernoulli(3),
+    lambda: Bernoulli(2, 2),
+    lambda: Spin(3),
+    lambda: Gaussian(3, initial_sigma=0.7),
+    lambda: Categorical(2, 3),
+    lambda: Binomial(3, levels=4),
+    lambda: Multinary(3, levels=4, exact=True),
+    lambda: Multinary(2, levels=255, exact=True),
+    lambda: Multinary(2, levels=4, k=0.7, activation="relu", exact=True),
+    lambda: Multinary(3, levels=4),
+    lambda: Multinary(2, levels=255, activation="tanh"),
+    lambda: Multinary(2, levels=4, activation="softplus"),
+    lambda: NReLU(3),
+    lambda: Poisson(3),
+    lambda: Mixed(Bernoulli(2), Gaussian(2, initial_sigma=1.5), Categorical(1, 3)),
+]
+"""A maker of each kind of units: called anew for each test."""
+
+_TENSOR_METHODS = ("log_partition", "mean", "variance", "mode", "statistic", "log_base", "link", "sample")
+_PER_UNIT = ("log_partition", "log_base")
+_N_FIELDS = 7
+
+
+def check_unit(units: Units, *, n_samples: int = 20000, generator: torch.Generator | None = None) -> None:
+    """Hold a layer of units to the contract of section "Units" of the design; raise `ContractError` where it fails.
+
+    - `exp A(θ)` equals the sum over states, the long sum or the quadrature of `e^{θ·s(x)} μ(x)`;
+    - `mean` and `variance` are the first two derivatives of `A` (of the statistic), `mode` is the most probable value;
+    - draws follow the exact law (χ² or Kolmogorov-Smirnov) and are independent (correlation of neighbors), each at a
+      false-alarm rate of 1e-6; the same generator gives the same draws;
+    - `link(mean(θ)) = θ`; everything is finite at |θ| = 1000, in float32 and float64;
+    - any batch shape, none at all and an empty one included; the dtype is kept; everything works on `device="meta"`.
+
+    >>> check_unit(Bernoulli(3))
+    """
+    generator = random_generator(generator)
+    precise = copy.deepcopy(units).double()
+    fields = (draw_uniform(torch.empty(_N_FIELDS, *units.shape).double(), generator=generator) * 2 - 1) * 3
+    for part, field in _parts(precise, fields):
+        if part.proper:
+            _check_partition(part, field)
+            _check_draws(part, field[:3], n_samples, generator)
+    _check_moments(precise, fields)
+    _check_link(precise, fields)
+    _check_repeats(precise, fields)
+    for dtype in (torch.float32, torch.float64):
+        _check_extremes(copy.deepcopy(units).to(dtype), dtype)
+        _check_shapes(copy.deepcopy(units).to(dtype), dtype, "cpu")
+    _check_shapes(copy.deepcopy(units).to("meta"), torch.float32, "meta")
+
+
+def _parts(units: Units, fields: Tensor) -> Iterator[tuple[Units, Tensor]]:
+    """Yield the layers of one kind that make up the units, each with its fields."""
+    if isinstance(units, Mixed):
+        for part, piece in zip(units.parts, units.split(fields), strict=True):
+            yield part, piece  # type: ignore[misc]
+    else:
+        yield units, fields
+
+
+def _support(units: Units, field: Tensor) -> tuple[Tensor, Tensor]:
+    """Return points of every unit's support, `(n_points, *batch, *shape)`, and the logarithm of what each stands for.
+
+    All states of a finite unit; 0..n far into the tail of a count; a trapezoidal grid of 12 standard deviations either
+    side for a real one, for which the rule is spectrally accurate.
+    """
+    mean, variance = units.mean(field).detach(), units.variance(field).detach()
+    if units.support == "real":
+        t = torch.linspace(-12.0, 12.0, 2001, dtype=field.dtype).reshape(-1, *(1,) * field.ndim)
+        spread = variance.sqrt()
+        return mean + spread * t, (spread * (24.0 / 2000)).log()
+    states = units.states()
+    if states is None:
+        n = int((mean + 20 * variance.sqrt()).max().item()) + 100
+        states = torch.arange(n, dtype=torch.float64)
+    unit = states.shape[1:]
+    places = (1,) * (field.ndim - len(unit))
+    points = states.to(field.dtype).reshape(len(states), *places, *unit)
+    return points.expand(len(states), *field.shape), field.new_zeros(())
+
+
+def _log_weights(units: Units, field: Tensor, points: Tensor) -> Tensor:
+    """Return `θ·s(x) + log μ(x)` of each unit at each point."""
+    product = field * units.statistic(points)
+    for _ in range(len(units.shape) - len(units.sites)):
+        product = product.sum(-1)
+    return (product + units.log_base(points)).detach()
+
+
+def _check_partition(units: Units, field: Tensor) -> None:
+    points, log_volume = _support(units, field)
+    log_weights = _log_weights(units, field, points)
+    require_close(
+        units.log_partition(field).detach(),
+        (log_weights + log_volume).logsumexp(0),
+        tolerance=1e-10,
+        what=f"{units!r}: log_partition against the sum of its base measure",
+    )
+    best = _log_weights(units, field, units.mode(field).detach())
+    require(
+        bool((best >= log_weights.amax(0) - 1e-9).all()), f"{units!r}: mode is not the most probable value everywhere."
+    )
+
+
+def _check_moments(units: Units, field: Tensor) -> None:
+    point = field.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(units.log_partition(point).sum(), point, create_graph=True)
+    require_close(
+        units.statistic(units.mean(field)).detach(),
+        slope.detach(),
+        tolerance=1e-9,
+        what=f"{units!r}: the mean of the statistic against ∂A/∂θ",
+    )
+    curvature = torch.empty_like(field)
+    columns, flat = slope.reshape(len(field), -1), curvature.reshape(len(field), -1)
+    for i in range(columns.shape[1]):
+        if columns.requires_grad:
+            (row,) = torch.autograd.grad(columns[:, i].sum(), point, retain_graph=True)
+            flat[:, i] = row.reshape(len(field), -1)[:, i]
+    require_close(
+        units.statistic(units.statistic(units.variance(field))).detach(),
+        curvature,
+        tolerance=1e-8,
+        what=f"{units!r}: the variance of the statistic against ∂²A/∂θ²",
+    )
+
+
+def _check_draws(units: Units, fields: Tensor, n_samples: int, generator: torch.Generator) -> None:
+    for field in fields:
+        drawn = units.sample(field.expand(n_samples, *field.shape), generator=generator).detach()
+        units.check_support(drawn, "samples")
+        points, log_volume = _support(units, field)
+        law = (_log_weights(units, field, points) + log_volume - units.log_partition(field).detach()).exp()
+        n_sites = math.prod(units.sites)
+        law = law.reshape(len(law), n_sites)
+        sites, grid = drawn.reshape(n_samples, n_sites, -1), points.reshape(len(points), n_sites, -1)
+        for site in range(n_sites):
+            if units.support == "real":
+                _check_continuous_law(units, sites[:, site, 0], grid[:, site, 0], law[:, site])
+            else:
+                _check_discrete_law(units, sites[:, site], grid[:, site], law[:, site])
+        _check_independence(units, field / 3, n_samples, generator)
+
+
+def _check_discrete_law(units: Units, drawn: Tensor, states: Tensor, law: Tensor) -> None:
+    counts = torch.zeros(len(states), dtype=torch.float64)
+    values, repeats = drawn.unique(dim=0, return_counts=True)
+    for value, n in zip(values, repeats, strict=True):
+        same = (states == value).all(-1)
+        require(bool(same.any()), f"{units!r}: drew {value.tolist()}, which is not one of its states.")
+        counts[int(same.to(torch.uint8).argmax())] = float(n)
+    tail = chi_square_tail(counts, law)
+    require(
+        tail >= FALSE_ALARM,
+        f"{units!r}: draws do not follow the law: χ² as large has probability {tail:.2g} (alarm at {FALSE_ALARM:g}).",
+    )
+
+
+def _check_continuous_law(units: Units, drawn: Tensor, grid: Tensor, law: Tensor) -> None:
+    n = len(drawn)
+    ordered = drawn.sort().values
+    right = torch.searchsorted(grid, ordered).clamp(1, len(grid) - 1)
+    cumulative = law.cumsum(0) - law / 2
+    share = ((ordered - grid[right - 1]) / (grid[right] - grid[right - 1])).clamp(0, 1)
+    exact = cumulative[right - 1] + share * (cumulative[right] - cumulative[right - 1])
+    steps = torch.arange(n, dtype=exact.dtype) / n
+    distance = torch.maximum((exact - steps).abs().max(), (exact - steps - 1 / n).abs().max()).item()
+    limit = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * n))  # Dvoretzky, Kiefer, Wolfowitz and Massart
+    require(
+        distance <= limit,
+        f"{units!r}: draws do not follow the law: the distance of the distribution functions is {distance:.3g} (alarm "
+        f"above {limit:.3g}, false-alarm rate {FALSE_ALARM:g}).",
+    )
+
+
+def _check_independence(units: Units, field: Tensor, n_samples: int, generator: torch.Generator) -> None:
+    # At mild fields, so that the products are not dominated by a few rare values and their sum is nearly normal.
+    drawn = units.sample(field.expand(n_samples, *field.shape), generator=generator).detach()
+    spread = units.variance(field).detach().sqrt().clamp_min(1e-6)
+    scores = ((drawn - units.mean(field).detach()) / spread).reshape(len(drawn), -1)
+    z = (scores[1:] * scores[:-1]).sum(0) / math.sqrt(len(drawn) - 1)
+    limit = normal_quantile(FALSE_ALARM)
+    worst = z.abs().max().item()
+    require(worst <= limit, f"{units!r}: successive draws are correlated: z = {worst:.2f}, alarm above {limit:.2f}.")
+
+
+def _check_link(units: Units, field: Tensor) -> None:
+    mean = units.mean(field).detach()
+    found = units.link(mean).detach()
+    require_close(units.mean(found).detach(), mean, tolerance=1e-8, what=f"{units!r}: mean(link(m)) against m")
+    if units.sites == units.shape:
+        bends = units.variance(field).detach() > 1e-3  # where the mean is flat it has no inverse
+        require_close(
+            found.where(bends, 0.0), field.where(bends, 0.0), tolerance=1e-6, what=f"{units!r}: link(mean(θ)) against θ"
+        )
+
+
+def _check_repeats(units: Units, field: Tensor) -> None:
+    first, second = (units.sample(field, generator=torch.Generator().manual_seed(7)) for _ in range(2))
+    require(bool((first == second).all()), f"{units!r}: the same generator gives other draws.")
+
+
+def _check_extremes(units: Units, dtype: torch.dtype) -> None:
+    for value in (-1000.0, -100.0, 0.0, 100.0, 1000.0):
+        field = torch.full((2, *units.shape), value, dtype=dtype)
+        for method in ("log_partition", "mean", "variance", "mode"):
+            result = getattr(units, method)(field)
+            require(
+                bool(result.isfinite().all()), f"{units!r}: {method} is not finite at a field of {value:g} in {dtype}."
+            )
+        drawn = units.sample(field, generator=torch.Generator().manual_seed(7)).detach()
+        require(bool(drawn.isfinite().all()), f"{units!r}: a draw is not finite at a field of {value:g} in {dtype}.")
+        low, high = units.bounds()
+        inside = bool(((drawn >= low) & (drawn <= high)).all()) or isinstance(units, Mixed)
+        require(inside, f"{units!r}: a draw leaves [{low:g}, {high:g}] at a field of {value:g} in {dtype}.")
+        units.check_support(drawn, "samples")
+        require(
+            bool(units.log_base(drawn).isfinite().all()), f"{units!r}: log_base of a draw is not finite in {dtype}."
+        )
+
+
+def _check_shapes(units: Units, dtype: torch.dtype, device: str) -> None:
+    for batch in ((), (0,), (3,), (2, 1, 3)):
+        field = torch.full((*batch, *units.shape), 0.3, dtype=dtype, device=device)
+        for method in _TENSOR_METHODS:
+            argument = units.mean(field).detach() if method == "link" else field
+            result = getattr(units, method)(torch.zeros_like(field) if method == "log_base" else argument)
+            what = f"{units!r}: {method} of a batch of shape {batch}"
+            require_shape(result, (*batch, *(units.sites if method in _PER_UNIT else units.shape)), what=what)
+            require(result.dtype == dtype, f"{what} is {result.dtype}, not {dtype}.")
+            require(result.device.type == device, f"{what} is on {result.device}, not on {device}.")
