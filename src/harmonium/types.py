@@ -32,7 +32,7 @@ class Estimate:
     on, and `note` says why. The numbers may be tensors, one entry a sample; `mean()` averages them.
 
     >>> print(Estimate(-85.31, 0.04, -85.5, -85.2, "sandwich"))
-    -85.31 ± 0.04 [-85.50, -85.20] (sandwich)
+    -85.310 ± 0.040 [-85.500, -85.200] (sandwich)
     """
 
     value: Any
@@ -62,8 +62,8 @@ class Estimate:
         return f"{numbers} ({self.kind})" + ("" if self.trusted else f", not trustworthy: {self.note}")
 
 
-def check_shape(x: Tensor, shape: Iterable[int], *, name: str, owner: str) -> None:
-    """Raise unless `x` is a floating tensor of shape `(*batch, *shape)`."""
+def check_shape(x: Tensor, shape: Iterable[int], *, name: str, layer: str, owner: object) -> None:
+    """Raise unless `x` is a floating tensor of shape `(*batch, *shape)`, as the units `owner` of a layer need."""
     wanted = tuple(shape)
     if not isinstance(x, Tensor):
         raise TypeError(
@@ -71,14 +71,15 @@ def check_shape(x: Tensor, shape: Iterable[int], *, name: str, owner: str) -> No
         )
     if not x.is_floating_point():
         raise TypeError(
-            f"`{name}` must be a floating-point tensor to match {owner}. Got {x.dtype}. Convert it with {name}.float()."
+            f"`{name}` must be a floating-point tensor to match {layer}={owner!r}. Got {x.dtype}. "
+            f"Convert it with {name}.float()."
         )
     n = len(wanted)
     if x.ndim < n or tuple(x.shape[x.ndim - n :]) != wanted:
         inner = ", ".join(map(str, wanted))
         raise ValueError(
-            f"`{name}` must have shape (*batch, {inner}) to match {owner}. Got {tuple(x.shape)}. "
-            f"Reshape it, or build {owner.split('=')[0]} with the shape of your data."
+            f"`{name}` must have shape (*batch, {inner}) to match {layer}={owner!r}. Got {tuple(x.shape)}. "
+            f"Reshape it, or build {layer} with the shape of your data."
         )
 
 
@@ -110,29 +111,31 @@ def softplus(x: Tensor) -> Tensor:
     return torch.nn.functional.softplus(x, threshold=40.0)
 
 
-def draw_words(shape: Iterable[int], *, generator: torch.Generator | None, device: torch.device) -> Tensor:
-    """Draw uniform 16-bit words in -32768..32767, four from each 64-bit integer of the generator."""
-    wanted = tuple(shape)
-    n = 1
-    for size in wanted:
-        n *= size
-    lowest = torch.iinfo(torch.int64).min
-    words = torch.empty((n + 3) // 4, dtype=torch.int64, device=device)
-    return words.random_(lowest, None, generator=generator).view(torch.int16)[:n].view(wanted)
+def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    """Draw uniform 16-bit words in -32768..32767 in the shape of `like`, four from each 64-bit integer of the generator.
+
+    They are laid out in memory as `like` is, so that what is computed from both runs straight through.
+    """
+    n, lowest = like.numel(), torch.iinfo(torch.int64).min
+    words = torch.empty((n + 3) // 4, dtype=torch.int64, device=like.device)
+    flat = words.random_(lowest, None, generator=generator).view(torch.int16)[:n]
+    if like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last):
+        return flat.as_strided(like.shape, like.stride())
+    return flat.view(like.shape)
 
 
 def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`.
 
-    With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), w + u is uniform on
-    [-2¹⁵, 2¹⁵), so `[w + u < 2¹⁶p - 2¹⁵]` has exactly the probability p that the dtype can hold. Elements that differ
-    only in their leading axes share u, which ties their last 2⁻¹⁶: a covariance below 2⁻³⁴. A fourth of the cost of
-    `torch.bernoulli`.
+    With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), `2⁻¹⁶(w + 2¹⁵ + u)` is uniform
+    on [0, 1) to the resolution of the dtype, and is compared with p. Elements that differ only in their leading axes share
+    u, which ties their last 2⁻¹⁶: a covariance below 2⁻³⁴. A fourth of the cost of `torch.bernoulli`.
     """
-    words = draw_words(probability.shape, generator=generator, device=probability.device)
-    dither = probability.new_empty(probability.shape[-1:]).uniform_(generator=generator)
-    dither.add_(32768.0).clamp_max_(32769.0 * (1 - torch.finfo(dither.dtype).eps))  # 1 itself is always drawn at p = 1
-    return (probability * 65536.0).sub_(dither).gt_(words)
+    words = draw_words(probability, generator=generator)
+    # The small gap below 2⁻¹⁶ keeps the sum under 1 after rounding: probability 1 always draws 1.
+    width = 2.0**-16 - torch.finfo(probability.dtype).eps
+    dither = probability.new_empty(probability.shape[-1:]).uniform_(0.5, 0.5 + width, generator=generator)
+    return torch.add(dither, words, alpha=2.0**-16).lt_(probability)
 
 
 def draw_uniform(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:

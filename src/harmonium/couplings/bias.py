@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings.base import Coupling, as_rows, as_shape
-from harmonium.types import gradient
+from harmonium.couplings.base import Coupling, as_shape
+from harmonium.types import gradient, weighted
 
 
 class Bias(Coupling):
@@ -30,6 +30,10 @@ class Bias(Coupling):
         """The shape of the one layer."""
         return (self.shape,)
 
+    def forward(self, *xs: Tensor) -> Tensor:
+        """Return `Σ_i b_i x_i`, one product for the batch."""
+        return xs[0].flatten(xs[0].ndim - len(self.shape)) @ self.bias.expand(self.shape).flatten()
+
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `b`, the same for every sample."""
         return self.bias
@@ -37,9 +41,7 @@ class Bias(Coupling):
     @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x`."""
-        rows = as_rows(xs[0], self.shape)
+        x = xs[0]
         if isinstance(weight, Tensor) and weight.ndim:
-            total = (weight.reshape(1, -1).to(rows) @ rows).view(self.shape)
-        else:
-            total = rows.sum(0).view(self.shape).mul_(weight)
-        gradient(self.bias).add_(total.sum_to_size(self.bias.shape))
+            x, weight = weighted(x, weight), 1.0
+        gradient(self.bias).add_(x.sum_to_size(self.bias.shape), alpha=float(weight))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import conv2d, conv_transpose2d
 
 from harmonium.couplings.base import Coupling, small_normal
@@ -38,7 +38,8 @@ class Conv2d(Coupling):
             )
         self.lower_channels, self.upper_channels = lower_channels, upper_channels
         self.kernel, self.stride, self.padding = kernel, stride, padding
-        self.weight = small_normal(upper_channels, lower_channels, kernel, kernel, generator=generator)
+        weight = small_normal(upper_channels, lower_channels, kernel, kernel, generator=generator)
+        self.weight = nn.Parameter(_channels_last(weight.detach()))
 
     @property
     def shapes(self) -> tuple[None, None]:
@@ -67,7 +68,7 @@ class Conv2d(Coupling):
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `v ⋆ W` on the upper layer, or its transpose applied to h on the lower one."""
         other = others[0]
-        images = other.flatten(end_dim=-4) if other.ndim > 4 else other
+        images = _channels_last(other.flatten(end_dim=-4) if other.ndim > 4 else other)
         apply = conv_transpose2d if to == 0 else conv2d
         result = apply(images, self.weight, stride=self.stride, padding=self.padding)
         return result.unflatten(0, other.shape[:-3]) if other.ndim > 4 else result
@@ -75,7 +76,7 @@ class Conv2d(Coupling):
     @torch.no_grad()
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · ∂Φ/∂W`: the weight gradient of a convolution at input v and output gradient h."""
-        v, h = (x.reshape(-1, *x.shape[-3:]) for x in xs)
+        v, h = (_channels_last(x.reshape(-1, *x.shape[-3:])) for x in xs)
         if isinstance(weight, Tensor) and weight.ndim:
             h, weight = weighted(h, weight.reshape(-1)), 1.0
         pair = [self.stride, self.stride], [self.padding, self.padding]
@@ -83,3 +84,8 @@ class Conv2d(Coupling):
             h, v, self.weight, None, *pair, [1, 1], False, [0, 0], 1, [False, True, False]
         )
         gradient(self.weight).add_(slope, alpha=float(weight))
+
+
+def _channels_last(images: Tensor) -> Tensor:
+    """Return images with their channels innermost in memory, which halves the time of the transposed convolution."""
+    return images.contiguous(memory_format=torch.channels_last) if images.ndim == 4 else images

@@ -5,16 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.models import BoltzmannMachine
 from harmonium.partition import log_z as estimate_log_z
-from harmonium.types import Estimate
+from harmonium.types import EnergyModel, Estimate
 
 _ROWS = 4096
 
 
 @torch.no_grad()
 def log_likelihood(
-    model: BoltzmannMachine,
+    model: EnergyModel,
     x: Tensor,
     *,
     log_z: Estimate | None = None,

@@ -1,11 +1,18 @@
 """Learning: objectives, gradient transforms, monitors and the loop that joins them."""
 
+from harmonium.learning.class_gaussians import ClassGaussians
 from harmonium.learning.contrastive import CD, PCD, Contrastive, Phases, TemperedPCD
 from harmonium.learning.fit import fit
+from harmonium.learning.guard import Guard
 from harmonium.learning.health import HealthWarning
 from harmonium.learning.history import History
 from harmonium.learning.initialize import initialize
+from harmonium.learning.joint import JointLikelihood
+from harmonium.learning.joint_curves import JointCurves
 from harmonium.learning.monitors import Fit, HiddenUnits, Mixing, Monitor, default_monitors
+from harmonium.learning.noise_contrastive import NoiseContrastive
+from harmonium.learning.replay import ReplayBuffer
+from harmonium.learning.score_matching import DenoisingScoreMatching, SlicedScoreMatching
 from harmonium.learning.snapshot import restore, snapshot
 from harmonium.learning.tracking import LikelihoodTrack
 from harmonium.learning.training import Callback, Training, TrainingDiverged
@@ -20,6 +27,14 @@ from harmonium.learning.transforms import (
 )
 
 __all__ = [
+    "ClassGaussians",
+    "Guard",
+    "JointLikelihood",
+    "JointCurves",
+    "NoiseContrastive",
+    "ReplayBuffer",
+    "DenoisingScoreMatching",
+    "SlicedScoreMatching",
     "CD",
     "PCD",
     "Callback",

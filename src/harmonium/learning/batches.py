@@ -16,14 +16,15 @@ Source = Tensor | np.ndarray | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
 class Batches:
     """Rows of a data source by their numbers; integers and booleans stay so until a batch is used.
 
-    A tuple of arrays gives tuples of rows, such as images and labels. A `DataLoader` brings its own order.
+    A tuple of arrays gives tuples of rows, such as images and labels; a tuple of one is that one. A `DataLoader` brings
+    its own order.
     """
 
     def __init__(self, source: Source) -> None:
         self.loader = source if isinstance(source, DataLoader) else None
         self.dataset = source if self.loader is None and isinstance(source, Dataset) else None
         parts = source if isinstance(source, tuple) else (source,)
-        self.paired = isinstance(source, tuple)
+        self.paired = len(parts) > 1
         self.columns = () if self.loader is not None or self.dataset is not None else tuple(_tensor(p) for p in parts)
         if len({len(column) for column in self.columns}) > 1:
             raise ValueError(
@@ -52,14 +53,17 @@ class Batches:
         if self.loader is None:
             raise TypeError("Only a DataLoader can be gone through in its own order.")
         for batch in self.loader:
-            yield tuple(batch) if isinstance(batch, list | tuple) else batch
+            if isinstance(batch, list | tuple):
+                yield tuple(batch) if len(batch) > 1 else batch[0]
+            else:
+                yield batch
 
 
 def _tensor(data: Any) -> Tensor:
     if isinstance(data, Tensor):
         return data
     if isinstance(data, np.ndarray):
-        return torch.from_numpy(np.ascontiguousarray(data))
+        return torch.from_numpy(np.ascontiguousarray(data) if data.flags.writeable else data.copy())
     raise TypeError(
         f"Data must be a tensor, a NumPy array, a tuple of them, a Dataset or a DataLoader. Got {type(data).__name__}. "
         "Convert it with torch.as_tensor."
@@ -67,6 +71,8 @@ def _tensor(data: Any) -> Tensor:
 
 
 def _stack(items: list[Any]) -> Any:
+    if isinstance(items[0], tuple | list) and len(items[0]) == 1:
+        items = [item[0] for item in items]
     if isinstance(items[0], tuple | list):
         return tuple(torch.stack([torch.as_tensor(item[i]) for item in items]) for i in range(len(items[0])))
     return torch.stack([torch.as_tensor(item) for item in items])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -23,11 +24,15 @@ class Phases:
 
 
 class Contrastive(ABC):
-    """The contrast `F(x⁺) - F(x⁻)` of data and samples (eq. 6.42 of Tomczak's chapter; eq. 4 and 6 of Hwang et al. 2020).
+    """The contrast `F(x⁺) - F(x⁻)` of data and samples.
 
-    Its gradient estimates that of `-log p(x⁺)`. Called, it is a differentiable loss for a loop of your own; inside
-    `harmonium.fit` the same gradient is written in closed form. (The paper maximizes `F(x⁻) - F(x⁺)`: the same thing.)
+    Eq. 6.42 of Tomczak's chapter; eq. 4 and 6 of Hwang et al. 2020, who maximize `F(x⁻) - F(x⁺)`: the same thing. Its
+    gradient estimates that of `-log p(x⁺)`. Called, it is a differentiable loss for a loop of your own; inside
+    `harmonium.fit` the same gradient is written in closed form.
     """
+
+    from_data: ClassVar[bool] = False
+    """Whether a chain starts at each sample, and so has the weight of its sample."""
 
     def __call__(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Return the mean of `F(x⁺) - F(x⁻)`, with x⁻ held constant."""
@@ -55,7 +60,7 @@ class Contrastive(ABC):
         share: Tensor | float = 1.0 / len(x) if weight is None else weight / weight.sum()
         model.accumulate_grad(positive, share)
         negative = self._negative_phase(model, x, fields, generator)
-        model.accumulate_grad(negative, -1.0 / len(negative[layer]))
+        model.accumulate_grad(negative, -share if self.from_data else -1.0 / len(negative[layer]))
         return Phases(positive, negative)
 
     @abstractmethod
@@ -68,7 +73,7 @@ class Contrastive(ABC):
         """Return what must survive between updates: the chains."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (a hook: most objectives carry nothing)
         """Take up the chains again."""
 
 
@@ -79,6 +84,8 @@ class CD(Contrastive):
     >>> CD(n_steps=1)
     CD(n_steps=1, sampler=None)
     """
+
+    from_data: ClassVar[bool] = True
 
     n_steps: int = 1
     sampler: Sampler | None = None
@@ -100,7 +107,7 @@ class CD(Contrastive):
         if self.sampler is not None:
             return model.infer(self.negatives(model, x, generator=generator))
         drawn = {name: model.layer(name).sample(field, generator=generator) for name, field in fields.items()}
-        return _sweep(model, {model.data_layer: x} | drawn, self.n_steps, generator)[1]
+        return _sweep(model, {model.data_layer: x} | drawn, self.n_steps, generator, carry=False)[1]
 
 
 @dataclass
@@ -136,7 +143,8 @@ class PCD(Contrastive):
     ) -> State:
         if self.sampler is not None:
             return model.infer(self.negatives(model, x, generator=generator))
-        self.chains, negative = _sweep(model, self._chains(model, Gibbs(), generator), self.n_steps, generator)
+        chains = self._chains(model, Gibbs(), generator)
+        self.chains, negative = _sweep(model, chains, self.n_steps, generator, carry=True)
         return negative
 
     def _chains(self, model: EnergyModel, sampler: Sampler, generator: torch.Generator | None) -> State:
@@ -170,17 +178,28 @@ class TemperedPCD(PCD):
 
 
 def _sweep(
-    model: BoltzmannMachine, state: State, n_steps: int, generator: torch.Generator | None
+    model: BoltzmannMachine, state: State, n_steps: int, generator: torch.Generator | None, *, carry: bool
 ) -> tuple[State, State]:
     """Run Gibbs steps; return the last state, and that state with its last block at its means.
 
-    The means replace draws at no cost, since their fields are known from the draw: less noise in the gradient.
+    The means replace draws at no cost, since their fields are known: less noise in the gradient. Unless the state is
+    carried on, the last block is not drawn at all.
     """
-    info: dict[str, State] = {}
-    for _ in range(n_steps):
-        state, info = Gibbs().step(model, state, generator=generator)
-    means = {name: model.layer(name).mean(f) for name, f in info["fields"].items() if name != model.data_layer}
-    return state, state | means
+    gibbs, layer = Gibbs(), model.data_layer
+    *first, last = model.blocks()
+    plain = layer not in last and not any(model.ties(name, name) for name in model.units)
+    for _ in range(n_steps if carry or not plain else n_steps - 1):
+        state, info = gibbs.step(model, state, generator=generator)
+    if not plain:
+        return state, state
+    if carry:
+        fields = info["fields"]
+    else:
+        state = dict(state)
+        for name in (name for block in first for name in block):
+            state[name] = model.sample(name, state, generator=generator)
+        fields = {name: model.field(name, state) for name in last}
+    return state, state | {name: model.layer(name).mean(field) for name, field in fields.items()}
 
 
 def _check_positive(name: str, value: int) -> None:

@@ -36,11 +36,12 @@ def fit(
 ) -> History:
     """Train a model by stochastic gradient descent on an objective and return its history.
 
-    `data` is a tensor, a NumPy array, a `Dataset` or a `DataLoader`; rows are shuffled each epoch, integers and booleans
-    become floats batch by batch, and NaN mark missing values, which are drawn from the model given the rest. `weights` has
-    one value a row. `transform(batch, generator=…)` changes each batch (a fresh binarization), `transforms` change
-    gradients and parameters (decay, centering, averaging). `schedule` is any learning-rate schedule of PyTorch, stepped
-    once an epoch. A value that is not finite stops training at the last good state with `TrainingDiverged`.
+    `data` is a tensor, a NumPy array, a `Dataset` or a `DataLoader`; rows are shuffled each epoch, integers and
+    booleans become floats batch by batch, and NaN mark missing values of tensors and arrays, which are drawn from the
+    model given the rest. `weights` has one value a row. `transform(batch, generator=…)` changes each batch (a fresh
+    binarization), `transforms` change gradients and parameters (decay, centering, averaging). `schedule` is any
+    learning-rate schedule of PyTorch, stepped once an epoch. A value that is not finite stops training at the last good
+    state with `TrainingDiverged`.
 
     >>> rbm = RBM(Bernoulli(6), Bernoulli(3))
     >>> x = torch.eye(6).repeat(20, 1)

@@ -29,7 +29,8 @@ def messages(record: Record, past: Sequence[Record]) -> list[str]:
     gap = record.get("free_energy_gap")
     if gap is not None and len(past) >= 5 and gap < -0.05 * abs(record.get("free_energy", 1.0)):
         texts.append(
-            "Training data have much lower free energy than validation data: the model over-fits. Stop earlier, add weight decay, or use fewer hidden units."
+            "Training data have much lower free energy than validation data: the model over-fits. "
+            "Stop earlier, add weight decay, or use fewer hidden units."
         )
     return texts
 

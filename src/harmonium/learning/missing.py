@@ -32,6 +32,8 @@ class MissingValues:
             return None
         if not isinstance(model, BoltzmannMachine):
             raise TypeError(f"Missing values need a BoltzmannMachine, which can draw them. Got {type(model).__name__}.")
+        model.layer(model.data_layer).check_shape(x, "data")
+        model.layer(model.data_layer).check_known(~x.isnan(), "data")
         return cls(model, x)
 
     @torch.no_grad()
@@ -41,7 +43,10 @@ class MissingValues:
         if not bool(unknown.any()):
             return x
         sampler = Gibbs(clamp={self.model.data_layer: ~unknown})
-        state = sampler.init(self.model, self.values[index].to(x), generator=generator)
+        start = torch.where(
+            unknown, self.values[index].to(x), x
+        )  # the known entries as they are now, after a transform
+        state = sampler.init(self.model, start, generator=generator)
         state, _ = sampler.step(self.model, state, generator=generator)
         filled = state[self.model.data_layer]
         self.values[index] = filled.to(self.values)

@@ -25,7 +25,7 @@ _N_ROWS = 512
 class Monitor(ABC):
     """Metrics at the end of each epoch; `on_update` may gather something on the way. Draws no random numbers."""
 
-    def on_update(self, training: Training) -> None:
+    def on_update(self, training: Training) -> None:  # noqa: B027  (a hook)
         """Look at an update."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Monitor(ABC):
         """Return what must survive between epochs."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (a hook)
         """Take it up again."""
 
 
@@ -106,9 +106,11 @@ class Mixing(Monitor):
 
     def on_update(self, training: Training) -> None:
         """Note where the chains are."""
-        if training.phases is None or getattr(training.objective, "chains", None) is None:
-            return
         model = training.model
+        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+            return
+        if getattr(training.objective, "chains", None) is None:
+            return
         negative = training.phases.negative[model.data_layer]
         self.trace.append(negative.flatten(1).sum(1))
         del self.trace[: -self.n_draws]
@@ -139,7 +141,7 @@ def default_monitors() -> list[Monitor]:
 
 
 def _pseudo_likelihood(model: BoltzmannMachine, x: Tensor, free: Tensor, epoch: int) -> Tensor:
-    """Estimate `Σ_i log p(x_i | x_rest)`: n times `log σ(F(x with unit i flipped) - F(x))`, i walking over the units."""
+    """Estimate `Σ_i log p(x_i | x_rest)`: n times `log σ(F(x with unit i flipped) - F(x))`, i walking over all."""
     units = model.layer(model.data_layer)
     rows = x.flatten(1).clone()
     n = rows.shape[1]

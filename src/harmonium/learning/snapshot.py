@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from harmonium.learning.contrastive import Phases
 from harmonium.learning.history import History
 from harmonium.learning.training import Training
 from harmonium.types import State
@@ -15,9 +16,10 @@ Plain = dict[str, Any]
 
 
 def snapshot(training: Training) -> tuple[State, Plain]:
-    """Return all that the run carries: tensors (parameters, optimizer, chains, random state, order of the data) and the rest.
+    """Return all that the run carries, as tensors and as plain values.
 
-    The tensors are the live ones, not copies: write them before the next update.
+    Parameters, optimizer, chains, random state, order of the data, averages and metrics. The tensors are the live
+    ones, not copies: write them before the next update.
     """
     tensors: State = {f"model.{name}": value for name, value in training.model.state_dict().items()}
     optimizer = training.optimizer.state_dict()
@@ -38,6 +40,12 @@ def snapshot(training: Training) -> tuple[State, Plain]:
     if training.generator is not None:
         tensors["generator"] = training.generator.get_state()
     tensors["order"] = training.order
+    if training.position:  # within an epoch: where to go back to, and at its very end what the monitors look at
+        tensors |= {f"good.{name}": value for name, value in training.good.items()}
+        tensors |= {f"good_chains.{name}": value for name, value in training.good_chains.items()}
+        if training.phases is not None and training.position >= len(training.order):
+            tensors |= {f"phases.positive.{name}": value for name, value in training.phases.positive.items()}
+            tensors |= {f"phases.negative.{name}": value for name, value in training.phases.negative.items()}
     plain: Plain = {
         "epoch": training.epoch,
         "update": training.update,
@@ -74,6 +82,10 @@ def restore(training: Training, tensors: State, plain: Plain) -> None:
     if training.schedule is not None:
         training.schedule.load_state_dict(plain["schedule"])
     training.order = tensors["order"]
+    training.good = {name: value.clone() for name, value in _part(tensors, "good.").items()}
+    training.good_chains = _part(tensors, "good_chains.")
+    positive, negative = _part(tensors, "phases.positive."), _part(tensors, "phases.negative.")
+    training.phases = Phases(positive, negative) if positive else None
     training.epoch, training.update, training.position = plain["epoch"], plain["update"], plain["position"]
     training.seconds = plain["seconds"]
     training.history = History(list(plain["records"]), list(plain["messages"]))

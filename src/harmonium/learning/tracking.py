@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
 from harmonium.learning.history import Record
 from harmonium.learning.monitors import Monitor

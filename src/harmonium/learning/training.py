@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.contrastive import Phases
+from harmonium.learning.guard import Guard
 from harmonium.learning.health import HealthWarning, messages
 from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
@@ -46,7 +47,8 @@ class Callback:
 class Training:
     """All that a run carries from update to update; `run` makes it go, `state_dict` can be saved at any update.
 
-    `phases` holds the two phases of the last update for those who look on.
+    `phases` holds the two phases of the last update for those who look on, `good` the parameters at the start of the
+    epoch, to which a run that diverges goes back.
     """
 
     def __init__(
@@ -68,13 +70,17 @@ class Training:
         generator: torch.Generator | None = None,
     ) -> None:
         if epochs < 0 or batch_size < 1:
-            raise ValueError(f"`epochs` must be ≥ 0 and `batch_size` ≥ 1. Got epochs={epochs}, batch_size={batch_size}.")
+            raise ValueError(
+                f"`epochs` must be ≥ 0 and `batch_size` ≥ 1. Got epochs={epochs}, batch_size={batch_size}."
+            )
         self.model, self.objective, self.optimizer = model, objective, optimizer
         self.batches = Batches(data)
         if not len(self.batches):
             raise ValueError("The data has no rows. Give at least one sample.")
         self.epochs, self.batch_size = epochs, batch_size
         self.validation, self.weights, self.transform = validation, weights, transform
+        self.contrastive = hasattr(objective, "accumulate_grad") and isinstance(model, BoltzmannMachine)
+        self._check_weights()
         self.transforms, self.schedule = tuple(transforms), schedule
         self.monitors, self.callbacks = tuple(monitors), tuple(callbacks)
         self.generator = generator
@@ -86,13 +92,15 @@ class Training:
         self.seconds = 0.0
         self.missing = MissingValues.of(model, self.batches)
         self.stop = False
-        self._good: State = {}
+        self.good: State = {}
+        self.good_chains: State = {}
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._guards = [p for p in self._parameters if p.ndim == 1] or self._parameters[:1]
 
     def run(self) -> History:
         """Train until the last epoch, or until `stop` is set."""
-        self._remember()
+        if not self.good:
+            self._remember()
         for callback in self.callbacks:
             callback.on_start(self)
         while self.epoch < self.epochs and not self.stop:
@@ -103,19 +111,29 @@ class Training:
 
     def _run_epoch(self) -> None:
         for index, batch in self._epoch_batches():
-            self._step(index, batch)
+            try:
+                self._step(index, batch)
+            except TrainingDiverged as trouble:
+                self._call_guard(trouble)
+                continue
             for monitor in self.monitors:
                 monitor.on_update(self)
             for callback in self.callbacks:
                 callback.on_update(self)
-            if self.stop:
-                return
+            if self.stop and (index is None or self.position < len(self.order)):
+                return  # a stop at the last update of an epoch ends the epoch first
         self.epoch += 1
         self.position = 0
         self.order = self.order[:0]
         if self.schedule is not None:
             self.schedule.step()
         self._end_epoch()
+
+    def _call_guard(self, trouble: TrainingDiverged) -> None:
+        guard = next((monitor for monitor in self.monitors if isinstance(monitor, Guard)), None)
+        if guard is None:
+            raise trouble
+        guard.recover(self, "the gradient is not finite")
 
     def _epoch_batches(self) -> Iterator[tuple[Tensor | None, Any]]:
         if self.batches.loader is not None:
@@ -133,7 +151,7 @@ class Training:
         x = self._prepared(index, batch)
         self.batch = x
         self.optimizer.zero_grad(set_to_none=False)
-        if hasattr(self.objective, "accumulate_grad") and isinstance(self.model, BoltzmannMachine):
+        if self.contrastive:
             weight = None
             if self.weights is not None and index is not None:
                 weight = self.weights[index].to(x)
@@ -146,38 +164,52 @@ class Training:
         self._check_finite()
         self.optimizer.step()
         if isinstance(self.model, BoltzmannMachine):
-            for units in self.model.units.values():
-                units.project()
+            for name in self.model.units:
+                self.model.layer(name).project()
         for transform in self.transforms:
             transform.after(self.model)
         self.update += 1
 
     def _prepared(self, index: Tensor | None, batch: Any) -> Any:
         some = self._parameters[0]
-        if isinstance(batch, tuple):
-            return (batch[0].to(some), *(part.to(some.device) for part in batch[1:]))
+        x, *labels = batch if isinstance(batch, tuple) else (batch,)
         if self.transform is not None:
-            batch = self.transform(batch, generator=self.generator)
-        x = batch.to(dtype=some.dtype, device=some.device)
-        return x if self.missing is None or index is None else self.missing.fill(index, x, generator=self.generator)
+            x = self.transform(x, generator=self.generator)
+        x = x.to(dtype=some.dtype, device=some.device)
+        if self.missing is not None and index is not None:
+            x = self.missing.fill(index, x, generator=self.generator)
+        if self.contrastive:  # learns from the data alone
+            if self.epoch == 0 and isinstance(self.model, BoltzmannMachine):
+                self.model.layer(self.model.data_layer).check_support(x, "data")
+            return x
+        return (x, *(part.to(some.device) for part in labels)) if labels else x
 
     def _check_finite(self) -> None:
         total = sum(p.grad.sum() for p in self._guards if p.grad is not None)
         if isinstance(total, Tensor) and not math.isfinite(total.item()):
-            with torch.no_grad():
-                for name, parameter in self.model.named_parameters():
-                    parameter.copy_(self._good[name])
-            raise TrainingDiverged(
-                f"The gradient of update {self.update + 1} (epoch {self.epoch + 1}) is not finite: the parameters grew out "
-                "of bounds or the data hold extreme values. The model is back at the start of this epoch. Lower the "
-                "learning rate, clip the gradient (ClipGradient), or rescale the data."
-            )
+            self._diverge(f"The gradient of update {self.update + 1} (epoch {self.epoch + 1}) is not finite")
+
+    def _diverge(self, what: str) -> NoReturn:
+        """Put the model and the chains back to the start of the epoch and say why."""
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(self.good[name])
+        if hasattr(self.objective, "load_state_dict"):
+            self.objective.load_state_dict(self.good_chains)
+        raise TrainingDiverged(
+            f"{what}: the parameters grew out of bounds or the data hold extreme values. The model is back at the "
+            "start of this epoch. Lower the learning rate, clip the gradient (ClipGradient), or rescale the data."
+        )
 
     def _end_epoch(self) -> None:
-        self._remember()
+        if not all(bool(p.isfinite().all()) for p in self._parameters):
+            self._diverge(f"A parameter is not finite after update {self.update} (epoch {self.epoch})")
         record: Record = {"epoch": self.epoch, "update": self.update}
         for monitor in self.monitors:
             record |= monitor(self)
+        if not all(math.isfinite(record.get(name, 0.0)) for name in ("free_energy", "contrast")):
+            self._diverge(f"The free energy of the data or of the chains is not finite after epoch {self.epoch}")
+        self._remember()
         for text in messages(record, self.history.records):
             if text not in self.history.messages:
                 self.history.messages.append(text)
@@ -188,11 +220,27 @@ class Training:
 
     @torch.no_grad()
     def _remember(self) -> None:
+        if hasattr(self.objective, "state_dict"):
+            self.good_chains = {name: value.clone() for name, value in self.objective.state_dict().items()}
         for name, parameter in self.model.named_parameters():
-            if name in self._good:
-                self._good[name].copy_(parameter)
+            if name in self.good:
+                self.good[name].copy_(parameter)
             else:
-                self._good[name] = parameter.detach().clone()
+                self.good[name] = parameter.detach().clone()
+
+    def _check_weights(self) -> None:
+        if self.weights is None:
+            return
+        if self.batches.loader is not None or not self.contrastive:
+            raise ValueError(
+                "`weights` need rows with numbers and a contrastive objective on a Boltzmann machine. Give the data as "
+                "a tensor, an array or a Dataset, or weight the loss in an objective of your own."
+            )
+        if self.weights.shape != (len(self.batches),) or not bool((self.weights >= 0).all()):
+            raise ValueError(
+                f"`weights` must have one value ≥ 0 for each of the {len(self.batches)} rows. "
+                f"Got shape {tuple(self.weights.shape)}."
+            )
 
     def _cpu_generator(self) -> torch.Generator | None:
         if self.generator is None or self.generator.device.type == "cpu":

@@ -10,23 +10,24 @@ from torch import Tensor, nn
 
 from harmonium.couplings import Bias, Dense
 from harmonium.learning.contrastive import Phases
+from harmonium.models import BoltzmannMachine
 from harmonium.types import State, gradient
 
 
 class Transform(ABC):  # noqa: B024  (both hooks may stay as they are)
     """A change of the gradients before an update (`before`) or of the parameters after it (`after`)."""
 
-    def before(self, model: nn.Module, phases: Phases | None) -> None:
+    def before(self, model: nn.Module, phases: Phases | None) -> None:  # noqa: B027
         """Change the gradients in place."""
 
-    def after(self, model: nn.Module) -> None:
+    def after(self, model: nn.Module) -> None:  # noqa: B027
         """Change the parameters in place."""
 
     def state_dict(self) -> State:
         """Return what must survive between updates."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> None:  # noqa: B027
         """Take it up again."""
 
 
@@ -59,7 +60,7 @@ class NormLimit(Transform):
         for weight in _weights(model):
             # A dense weight is visible × hidden, a filter bank hidden first.
             dims = tuple(range(weight.ndim - 1)) if weight.ndim == 2 else tuple(range(1, weight.ndim))
-            norm = weight.norm(dim=dims, keepdim=True)
+            norm = torch.linalg.vector_norm(weight, dim=dims, keepdim=True)
             weight.mul_((self.limit / norm.clamp_min(1e-12)).clamp_max(1.0))
 
 
@@ -89,10 +90,10 @@ class Sparsity(Transform):
     @torch.no_grad()
     def before(self, model: nn.Module, phases: Phases | None) -> None:
         """Add the pressure to the gradients of the hidden biases."""
-        means = _need(phases, "Sparsity").positive
-        terms = model.terms
-        for layers, coupling in terms:
-            if isinstance(coupling, Bias) and layers[0] != model.data_layer:
+        machine, both = _need(model, phases, "Sparsity")
+        means = both.positive
+        for layers, coupling in machine.terms:
+            if isinstance(coupling, Bias) and layers[0] != machine.data_layer:
                 now = means[layers[0]].flatten(end_dim=-len(coupling.shape) - 1).mean(0)
                 old = now if self.activity is None else self.activity
                 self.activity = self.decay * old + (1 - self.decay) * now
@@ -123,17 +124,18 @@ class Centering(Transform):
     @torch.no_grad()
     def before(self, model: nn.Module, phases: Phases | None) -> None:
         """Center the gradients of dense couplings and of the biases at their ends."""
-        both = _need(phases, "Centering")
-        for name in model.units:
-            units = model.layer(name)
-            states = (both.positive[name], both.negative[name])
-            now = sum(units.statistic(s).flatten(end_dim=-len(units.shape) - 1).mean(0).flatten() for s in states) / 2
+        machine, both = _need(model, phases, "Centering")
+        for name in machine.units:
+            units = machine.layer(name)
+            ends = (units.statistic(phase[name]).reshape(-1, *units.shape) for phase in (both.positive, both.negative))
+            now = torch.stack([end.mean(0).flatten() for end in ends]).mean(0)
             self.means[name] = now if name not in self.means else self.means[name].lerp(now, 1 - self.decay)
-        biases = {layers[0]: coupling.bias for layers, coupling in model.terms if isinstance(coupling, Bias)}
-        for layers, coupling in model.terms:
+        biases = {layers[0]: coupling.bias for layers, coupling in machine.terms if isinstance(coupling, Bias)}
+        for layers, coupling in machine.terms:
             if not isinstance(coupling, Dense):
                 continue
-            (b, c), (mu, lam) = (tuple(table[name] for name in layers) for table in (biases, self.means))
+            b, c = (biases[name] for name in layers)
+            mu, lam = (self.means[name] for name in layers)
             grad_b, grad_c = gradient(b).view(-1), gradient(c).view(-1)
             slope = gradient(coupling.weight)
             slope.addr_(mu, grad_c, alpha=-1.0).addr_(grad_b, lam, alpha=-1.0)
@@ -151,9 +153,10 @@ class Centering(Transform):
 
 @dataclass
 class ParameterAverage(Transform):
-    """Keep an exponential average of the parameters, `θ̄ ← decay·θ̄ + (1 - decay)·θ`; often a better model than the last one.
+    """Keep an exponential average of the parameters, `θ̄ ← decay·θ̄ + (1 - decay)·θ`.
 
-    The average starts at update `start`; `swap(model)` exchanges the parameters with their average.
+    Often a better model than the last one. The average starts at update `start`; `swap(model)` exchanges the
+    parameters with their average.
     """
 
     decay: float = 0.999
@@ -188,16 +191,17 @@ class ParameterAverage(Transform):
 
     def load_state_dict(self, state: State) -> None:
         """Take them up again."""
-        self.average = {name: value for name, value in state.items() if name != "n_updates"}
+        self.average = {name: value.clone() for name, value in state.items() if name != "n_updates"}
         self.n_updates = int(state["n_updates"])
 
 
 def _weights(model: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters of at least two axes that are not biases."""
-    return [p for name, p in model.named_parameters() if p.ndim >= 2 and not name.endswith("bias") and p.requires_grad]
+    """Return the parameters of at least two axes that are neither biases nor widths of units."""
+    named = model.named_parameters()
+    return [p for name, p in named if p.ndim >= 2 and not name.endswith(("bias", "log_sigma")) and p.requires_grad]
 
 
-def _need(phases: Phases | None, name: str) -> Phases:
-    if phases is None:
+def _need(model: nn.Module, phases: Phases | None, name: str) -> tuple[BoltzmannMachine, Phases]:
+    if phases is None or not isinstance(model, BoltzmannMachine):
         raise TypeError(f"{name} needs the two phases of a contrastive objective on a Boltzmann machine. Leave it out.")
-    return phases
+    return model, phases

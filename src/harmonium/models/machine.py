@@ -31,6 +31,7 @@ class BoltzmannMachine(nn.Module):
     def __init__(self, units: Mapping[str, Units], terms: Sequence[tuple[tuple[str, ...], Coupling]]) -> None:
         super().__init__()
         self.units = nn.ModuleDict(units)
+        self._layers = dict(units)  # the same units, without the cost of looking up a submodule
         self.terms = [(tuple(layers), coupling) for layers, coupling in terms]
         self.couplings = nn.ModuleList(coupling for _, coupling in self.terms)
         for layers, coupling in self.terms:
@@ -55,7 +56,7 @@ class BoltzmannMachine(nn.Module):
 
     def layer(self, name: str) -> Units:
         """Return the units of a layer."""
-        return self.units[name]  # type: ignore[return-value]
+        return self._layers[name]
 
     def state(self, x: Tensor | Mapping[str, Tensor]) -> State:
         """Return `x` as a state, its layers checked for shape: a bare tensor is the data layer."""
@@ -83,7 +84,8 @@ class BoltzmannMachine(nn.Module):
         if total is None:
             some = next(iter(state.values()))
             total = some.new_zeros(units.shape)
-        return total.expand(torch.broadcast_shapes(total.shape, (*batch, *units.shape)))
+        full = (*batch, *units.shape)
+        return total if total.shape == full else total.expand(torch.broadcast_shapes(total.shape, full))
 
     def _statistics(self, state: State, layers: tuple[str, ...], target: str) -> list[Tensor]:
         missing = [name for name in layers if name not in state]
@@ -143,8 +145,10 @@ class BoltzmannMachine(nn.Module):
 
     def infer(self, x: Tensor | Mapping[str, Tensor]) -> State:
         """Return the state with the missing layers at their means given the others: exact where none are tied."""
-        present = self.state(x)
-        missing = [name for name in self.units if name not in present]
+        return self._inferred(self.state(x))
+
+    def _inferred(self, present: State) -> State:
+        missing = [name for name in self._layers if name not in present]
         self._check_closed(missing)
         return present | {name: self.mean(name, present) for name in missing}
 
@@ -179,13 +183,13 @@ class BoltzmannMachine(nn.Module):
         `∂E/∂W = -∂Φ/∂W` at the values of the present layers and the means of the missing ones, since Φ is multilinear.
         """
         present = self.state(state)
-        full = self.infer(present)
+        full = self._inferred(present)
         scale = self.coupling_weight(weight, present)
         for layers, coupling in self.terms:
-            if any(parameter.requires_grad for parameter in coupling.parameters()):
+            if _learns(coupling):
                 coupling.accumulate_grad(-scale, *(self.layer(name).statistic(full[name]) for name in layers))
         for name in self.units:
-            if any(parameter.requires_grad for parameter in self.layer(name).parameters()):
+            if _learns(self.layer(name)):
                 self.layer(name).accumulate_grad(weight, self.field(name, full), present.get(name))
 
     def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
@@ -208,6 +212,10 @@ class BoltzmannMachine(nn.Module):
             if layers == (layer,):
                 field = field + coupling.field(0)
         return field.detach()
+
+
+def _learns(module: nn.Module) -> bool:
+    return any(parameter.requires_grad for parameter in module.parameters())
 
 
 def batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:

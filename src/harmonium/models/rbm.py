@@ -88,6 +88,6 @@ class RBM(BoltzmannMachine):
 
     def _check(self, x: Tensor, name: str, layer: str) -> None:
         units = self.layer(layer)
-        check_shape(x, units.shape, name=name, owner=f"{layer}={units!r}")
+        check_shape(x, units.shape, name=name, layer=layer, owner=units)
         check_dtype(x, self.weight, name=name)
         units.check_support(x, name)

@@ -26,6 +26,7 @@ class Tempered(BoltzmannMachine):
     ) -> None:
         nn.Module.__init__(self)
         self.units = machine.units
+        self._layers = machine._layers
         self.terms = machine.terms
         self.machine = machine
         self.beta = beta if isinstance(beta, Tensor) else torch.tensor(beta, dtype=torch.float64)
@@ -39,8 +40,10 @@ class Tempered(BoltzmannMachine):
 
     def temper(self, layer: str, field: Tensor) -> Tensor:
         """Return the field at β from the field of the machine itself."""
-        beta = _leading(self.beta, field)
-        return beta * field + (1 - beta) * self.reference[layer] if layer in self.reference else beta * field
+        beta = self.beta.item() if self.beta.ndim == 0 else _leading(self.beta, field)
+        if layer not in self.reference:
+            return field * beta
+        return torch.lerp(self.reference[layer].to(field), field, beta)
 
     def interaction(self, state: State) -> Tensor:
         """Return `β Σ Φ(x) + (1 - β) r·s(x)`."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from harmonium.models import BoltzmannMachine
+from harmonium.partition.base import Path, Reference, path_of
 from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
-from harmonium.types import Estimate, State, draw_uniform
+from harmonium.samplers import Gibbs
+from harmonium.types import EnergyModel, Estimate, State, draw_uniform
 
 Progress = Callable[[int, int], None]
 """Called with the number of temperatures done and their total."""
@@ -19,23 +20,25 @@ Progress = Callable[[int, int], None]
 
 @torch.no_grad()
 def ais(
-    model: BoltzmannMachine,
+    model: EnergyModel,
     *,
     n_chains: int = 512,
     n_betas: int = 1000,
     betas: Sequence[float] | None = None,
-    reference: Tensor | Mapping[str, Tensor] | None = None,
+    reference: Reference | None = None,
     generator: torch.Generator | None = None,
     on_beta: Progress | None = None,
 ) -> Estimate:
-    """Estimate log Z from below by annealing from a reference field to the model (Neal 2001; Salakhutdinov and Murray 2008).
+    """Estimate log Z from below by annealing from a reference field to the model (Neal 2001).
 
     Each chain is drawn at β = 0 and carried through rising β; its weight `w = Π_k f_{k+1}(x_k)/f_k(x_k)` has the mean
-    `Z/Z_0`. The value is `log Z_0 + log mean w`, whose expectation lies below log Z. `reference` is the field at β = 0 on
-    the data layer, best `units.fitted_field(data)`; without it, the model's own biases. The temperatures are placed by a
-    short pilot run unless `betas` gives them.
+    `Z/Z_0` (Salakhutdinov and Murray 2008). The value is `log Z_0 + log mean w`, whose expectation lies below log Z.
+    `reference` is the field at β = 0 on the data layer, best `units.fitted_field(data)`; without it, the model's own
+    biases. An energy that is not a Boltzmann machine is annealed from a law instead, `GaussianLaw` or `UniformLaw`
+    (on its `box` unless told), by Langevin steps that are accepted or rejected. The temperatures are placed by a short
+    pilot run unless `betas` gives them.
     """
-    path = MachinePath(model, reference)
+    path = path_of(model, reference)
     ladder = _ladder(path, n_betas, betas, generator)
     log_weights, _ = anneal(path, ladder, n_chains, generator=generator, on_beta=on_beta)
     return from_weights(log_weights, path.log_z0(), "ais")
@@ -43,23 +46,25 @@ def ais(
 
 @torch.no_grad()
 def reverse_ais(
-    model: BoltzmannMachine,
+    model: EnergyModel,
     *,
     samples: Tensor | None = None,
     n_chains: int = 512,
     n_betas: int = 1000,
     betas: Sequence[float] | None = None,
     n_steps: int = 200,
-    reference: Tensor | Mapping[str, Tensor] | None = None,
+    reference: Reference | None = None,
     generator: torch.Generator | None = None,
     on_beta: Progress | None = None,
 ) -> Estimate:
-    """Estimate log Z from above by melting samples of the model down to the reference (Burda, Grosse and Salakhutdinov 2015).
+    """Estimate log Z from above by melting samples of the model down to the reference.
 
-    The weights in reverse have the mean `Z_0/Z`, so `log Z_0 - log mean w` has an expectation above log Z when `samples`
-    follow the model. Without `samples`, annealed chains are resampled by their weights and run for `n_steps` more.
+    The weights in reverse have the mean `Z_0/Z`, so `log Z_0 - log mean w` has an expectation above log Z when
+    `samples` follow the model (Burda, Grosse and Salakhutdinov 2015). Without `samples`, annealed chains are resampled
+    by their weights and run for `n_steps` more. Layers that `samples` do not decide, as in a deep machine, are drawn
+    given them in `n_steps` Gibbs steps.
     """
-    path = MachinePath(model, reference)
+    path = path_of(model, reference)
     ladder = _ladder(path, n_betas, betas, generator)
     if samples is None:
         log_weights, point = anneal(path, ladder, n_chains, generator=generator)
@@ -71,7 +76,7 @@ def reverse_ais(
 
 
 def anneal(
-    path: MachinePath,
+    path: Path,
     betas: Tensor,
     n_chains: int,
     *,
@@ -79,6 +84,8 @@ def anneal(
     on_beta: Progress | None = None,
 ) -> tuple[Tensor, PathPoint]:
     """Carry chains from β = 0 to 1 and return their log weights and where they end."""
+    if n_chains < 2:
+        raise ValueError(f"`n_chains` must be at least 2, or there is no error bar. Got {n_chains}. Try 512.")
     point = path.start(n_chains, generator=generator)
     total = torch.zeros(n_chains, dtype=torch.float64, device=point.linear.device)
     ladder = betas.tolist()
@@ -91,7 +98,7 @@ def anneal(
 
 
 def melt(
-    path: MachinePath,
+    path: Path,
     betas: Tensor,
     point: PathPoint,
     *,
@@ -110,7 +117,7 @@ def melt(
 
 
 def equilibrate(
-    path: MachinePath,
+    path: Path,
     point: PathPoint,
     log_weights: Tensor,
     n_steps: int,
@@ -134,7 +141,9 @@ def from_weights(log_weights: Tensor, log_z0: float, kind: str) -> Estimate:
     n = len(log_weights)
     value = log_z0 + (log_weights.logsumexp(0) - math.log(n)).item()
     if not math.isfinite(value):
-        raise ValueError(f"log Z came out as {value}: Z is infinite, or the parameters are not finite. Check the model.")
+        raise ValueError(
+            f"log Z came out as {value}: Z is infinite, or the parameters are not finite. Check the model."
+        )
     ess = (2 * log_weights.logsumexp(0) - (2 * log_weights).logsumexp(0)).exp().item()
     error = weight_error(log_weights)
     return Estimate(value, error, value - 3 * error, value + 3 * error, kind, ess=ess)
@@ -154,21 +163,23 @@ def weight_error(log_weights: Tensor) -> float:
     return math.sqrt((n - 1) / n * (left_out - left_out.mean()).square().sum().item())
 
 
-def _ladder(
-    path: MachinePath, n_betas: int, betas: Sequence[float] | None, generator: torch.Generator | None
-) -> Tensor:
+def _ladder(path: Path, n_betas: int, betas: Sequence[float] | None, generator: torch.Generator | None) -> Tensor:
     if betas is None:
         if n_betas < 2:
             raise ValueError(f"`n_betas` must be at least 2, from 0 to 1. Got {n_betas}. Try 1000.")
         return adapted_betas(path, n_betas, generator=generator)
     ladder = torch.as_tensor(betas, dtype=torch.float64)
-    if len(ladder) < 2 or ladder[0] != 0 or ladder[-1] != 1 or bool((ladder.diff() <= 0).any()):
+    if len(ladder) < 2 or ladder[0] != 0 or ladder[-1] != 1 or not bool((ladder.diff() > 0).all()):
         raise ValueError("`betas` must rise strictly from 0 to 1, such as torch.linspace(0, 1, 1000).")
     return ladder
 
 
-def _kept_state(path: MachinePath, samples: Tensor, n_steps: int, generator: torch.Generator | None) -> State:
-    from harmonium.samplers import Gibbs
-
-    state = Gibbs().init(path.model, samples, generator=generator)
-    return {name: state[name] for block in path.kept for name in block}
+def _kept_state(path: Path, samples: Tensor, n_steps: int, generator: torch.Generator | None) -> State:
+    if not isinstance(path, MachinePath):
+        return {"x": samples}
+    sampler = Gibbs(clamp={path.model.data_layer: True})
+    state = sampler.init(path.model, samples, generator=generator)
+    kept = [name for block in path.kept for name in block]
+    for _ in range(n_steps if len(kept) > 1 else 0):
+        state, _ = sampler.step(path.model, state, generator=generator)
+    return {name: state[name] for name in kept}

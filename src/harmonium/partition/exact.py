@@ -19,10 +19,10 @@ _CHUNK = 2**22  # numbers held at once
 
 @torch.no_grad()
 def exact_log_z(model: BoltzmannMachine) -> Estimate:
-    """Return `log Z = log Σ_x e^{-E(x)}` (eq. 6.35): the fewest layers are enumerated, the others summed in closed form.
+    """Return `log Z = log Σ_x e^{-E(x)}` (eq. 6.35) by enumerating the fewest layers.
 
-    An RBM is summed over the smaller of its sides; a Gaussian-Bernoulli RBM over its hidden states, a mixture of 2ⁿ
-    Gaussians. Streams in float64 and takes up to 2²⁵ states.
+    The others are summed in closed form. An RBM is summed over the smaller of its sides; a Gaussian-Bernoulli RBM over
+    its hidden states, a mixture of 2ⁿ Gaussians. Streams in float64 and takes up to 2²⁵ states.
 
     >>> rbm = RBM(Bernoulli(3), Bernoulli(2))
     >>> with torch.no_grad():
@@ -39,6 +39,10 @@ def exact_log_z(model: BoltzmannMachine) -> Estimate:
             "Use harmonium.ais or harmonium.log_z, which estimate it with error bars."
         )
     machine = copy.deepcopy(model).double()
+    if not layers:  # one layer and its biases: nothing to count
+        fields = ((machine.layer(name), machine.bias_field(name)) for name in machine.units)
+        value = sum(units.log_partition(field).sum().item() for units, field in fields)
+        return Estimate(value, 0.0, value, value, "exact")
     width = sum(math.prod(machine.layer(name).shape) for name in machine.units)
     total = torch.tensor(-torch.inf, dtype=torch.float64)
     chunk = max(1, _CHUNK // width)

@@ -36,6 +36,7 @@ class MachinePath:
         self.model = model
         given = {} if reference is None else as_state(reference, model.data_layer)
         self.reference = {name: model.bias_field(name) for name in model.units} | given
+        self._laws: dict[float, Tempered] = {}
         blocks = [block for block in model.blocks() if not any(model.ties(name, name) for name in block)]
         others = [block for block in blocks if model.data_layer not in block]
         self.summed: tuple[str, ...] = (others or [()])[-1]
@@ -86,4 +87,6 @@ class MachinePath:
         return self.point(state)
 
     def _at(self, beta: float) -> Tempered:
-        return self.model.tempered(beta, self.reference)
+        if beta not in self._laws:
+            self._laws[beta] = self.model.tempered(beta, self.reference)
+        return self._laws[beta]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.partition.path import MachinePath
+from harmonium.partition.base import Path
 
 _N_PILOT, _N_PROBES = 64, 100
 
 
-def adapted_betas(path: MachinePath, n_betas: int, *, generator: torch.Generator | None = None) -> Tensor:
+def adapted_betas(path: Path, n_betas: int, *, generator: torch.Generator | None = None) -> Tensor:
     """Return `n_betas` inverse temperatures from 0 to 1, dense where the law changes fast.
 
     A pilot of few chains measures the spread `s(β)` of `∂ log f_β/∂β`; the weights gain the least variance when the
@@ -23,6 +23,10 @@ def adapted_betas(path: MachinePath, n_betas: int, *, generator: torch.Generator
         near = beta + 1e-3 if beta < 0.5 else beta - 1e-3
         spread[i] = (path.log_ratio(point, beta, near) / 1e-3).std().item()
         point = path.advance(point, beta, generator=generator)
+    if not bool(spread.isfinite().all()):
+        raise ValueError(
+            "log Z cannot be estimated: the model's energies are not finite. Check its parameters for NaN."
+        )
     # A tenth of the temperatures stay evenly spread, against what the pilot missed.
     density = spread + 0.1 * spread.mean() + 1e-12
     steps = (density[1:] + density[:-1]) / 2

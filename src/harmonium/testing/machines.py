@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -15,11 +16,13 @@ from harmonium.testing.contract import ContractError, random_generator
 from harmonium.types import State, draw_categorical, draw_normal
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin, Units
 
+Machine = TypeVar("Machine", bound=BoltzmannMachine)
+
 TINY_UNITS: dict[str, Callable[[], Units]] = {
     "Bernoulli": lambda: Bernoulli(4),
     "Spin": lambda: Spin(4),
-    "Gaussian": lambda: Gaussian(2, initial_sigma=0.8),
-    "Categorical": lambda: Categorical(2, 3),
+    "Gaussian": lambda: Gaussian(2, initial_sigma=1.2),
+    "Categorical": lambda: Categorical(2, 4),
     "Binomial": lambda: Binomial(2, levels=3),
     "Multinary": lambda: Multinary(2, levels=3, exact=True),
     "NReLU": lambda: NReLU(2),
@@ -84,9 +87,7 @@ ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
 """A maker of each machine whose law is known exactly: every pair of units with a finite side, and other graphs."""
 
 
-def scatter(
-    machine: BoltzmannMachine, *, scale: float = 0.6, generator: torch.Generator | None = None
-) -> BoltzmannMachine | RBM:
+def scatter(machine: Machine, *, scale: float = 0.3, generator: torch.Generator | None = None) -> Machine:
     """Give every coupling normal parameters of this scale, in float64, and return the machine."""
     generator = random_generator(generator)
     machine = machine.double()
@@ -100,8 +101,8 @@ class ExactLaw:
     """The law of a machine by enumeration: `p(s) = e^{-E(s)}/Z` over all states s of its finite layers.
 
     Layers with infinitely many states are summed out in the energies and drawn from their conditional law, so that
-    `draw` gives whole states that follow the machine exactly. `given`, a value of the data layer with NaN where unknown,
-    makes it the law given the known units.
+    `draw` gives whole states that follow the machine exactly. `given`, a value of the data layer with NaN where
+    unknown, makes it the law given the known units.
 
     >>> ExactLaw(tiny_rbm("Bernoulli", "Gaussian")).probability.shape
     torch.Size([16])
@@ -148,12 +149,17 @@ class ExactLaw:
         """Return how often each state of these layers occurs among the samples, and its probability."""
         states, law = self.marginal(layers)
         rows = _rows(state, layers)
-        distance = torch.cdist(rows, states, compute_mode="donot_use_mm_for_euclid_dist")
-        nearest = distance.min(1)
-        if bool((nearest.values > 1e-6).any()):
-            strange = rows[int(nearest.values.argmax())].tolist()
-            raise ContractError(f"A chain holds {strange}, which is not a state of the layers {layers}.")
-        return torch.bincount(nearest.indices, minlength=len(states)).to(law) / len(rows), law
+        projection = draw_normal(states[0], generator=random_generator(None))  # a number that tells the states apart
+        keys, order = (states @ projection).sort()
+        found = rows @ projection
+        right = torch.searchsorted(keys, found).clamp(1, len(keys) - 1)
+        index = order[torch.where(found - keys[right - 1] < keys[right] - found, right - 1, right)]
+        strange = (rows - states[index]).abs().amax(1) > 1e-6
+        if bool(strange.any()):
+            raise ContractError(
+                f"A chain holds {rows[strange][0].tolist()}, which is not a state of the layers {layers}."
+            )
+        return torch.bincount(index, minlength=len(states)).to(law) / len(rows), law
 
 
 def _rows(state: Mapping[str, Tensor], layers: list[str]) -> Tensor:

@@ -41,15 +41,16 @@ def check_no_drift(
 ) -> dict[int, float]:
     """Start chains exactly at the law of an enumerable machine and raise `ContractError` if the sampler moves them off.
 
-    After each number of `steps` the total variation `½ Σ_s |frequency(s) - p(s)|` must stay below 4 times its floor, its
-    expectation `½ Σ_s √(2 p (1 - p) / πn)` for independent chains. By McDiarmid's inequality that fails for a correct
-    sampler with probability at most `e^{-18 n floor²}`; a machine with so few states that this exceeds 1e-6 is refused.
+    After each number of `steps` the total variation `½ Σ_s |frequency(s) - p(s)|` must stay below 4 times its floor:
+    its expectation for independent chains, `½ Σ_s √(2 p (1 - p) / πn)`. By McDiarmid's inequality a correct sampler
+    fails with probability at most `e^{-18 n floor²}`; a machine with so few states that this exceeds 1e-6 is refused.
     Layers with infinitely many states are compared column by column, and the energy of the data too, with fresh exact
     draws (Kolmogorov-Smirnov, false-alarm rate 1e-6 in all). `ParallelTempering` is checked at every temperature.
-    With `given`, a value of the data layer with NaN where unknown, the known units are clamped and the law is conditional.
+    With `given`, a value of the data layer with NaN where unknown, known units are clamped and the law is conditional.
 
     Returns, for each number of steps, the largest total variation in units of its floor.
 
+    >>> from harmonium.testing import tiny_rbm
     >>> ratios = check_no_drift(Gibbs(), tiny_rbm("Bernoulli", "Spin"), n_chains=2000)
     """
     generator = random_generator(generator)

@@ -74,9 +74,11 @@ def check_unit(units: Units, *, n_samples: int = 20000, generator: torch.Generat
     for part, field in _parts(precise, fields):
         if part.proper:
             _check_partition(part, field)
-            _check_draws(part, field[:3], n_samples, generator)
     _check_moments(precise, fields)
     _check_link(precise, fields)
+    for part, field in _parts(precise, fields):
+        if part.proper:
+            _check_draws(part, field[:3], n_samples, generator)
     _check_repeats(precise, fields)
     for dtype in (torch.float32, torch.float64):
         _check_extremes(copy.deepcopy(units).to(dtype), dtype)
@@ -87,8 +89,7 @@ def check_unit(units: Units, *, n_samples: int = 20000, generator: torch.Generat
 def _parts(units: Units, fields: Tensor) -> Iterator[tuple[Units, Tensor]]:
     """Yield the layers of one kind that make up the units, each with its fields."""
     if isinstance(units, Mixed):
-        for part, piece in zip(units.parts, units.split(fields), strict=True):
-            yield part, piece  # type: ignore[misc]
+        yield from zip(units.parts, units.split(fields), strict=True)
     else:
         yield units, fields
 
@@ -194,7 +195,7 @@ def _check_discrete_law(units: Units, drawn: Tensor, states: Tensor, law: Tensor
 def _check_continuous_law(units: Units, drawn: Tensor, grid: Tensor, law: Tensor) -> None:
     n = len(drawn)
     ordered = drawn.sort().values
-    right = torch.searchsorted(grid, ordered).clamp(1, len(grid) - 1)
+    right = torch.searchsorted(grid.contiguous(), ordered).clamp(1, len(grid) - 1)
     cumulative = law.cumsum(0) - law / 2
     share = ((ordered - grid[right - 1]) / (grid[right] - grid[right - 1])).clamp(0, 1)
     exact = cumulative[right - 1] + share * (cumulative[right] - cumulative[right - 1])

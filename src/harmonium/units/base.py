@@ -121,7 +121,7 @@ class Units(nn.Module, ABC):
 
     def check_shape(self, x: Tensor, name: str) -> None:
         """Raise unless `x` is a floating tensor `(*batch, *shape)`."""
-        check_shape(x, self.shape, name=name, owner=f"{name}={self!r}")
+        check_shape(x, self.shape, name=name, layer=name, owner=self)
 
     def batch_shape(self, x: Tensor) -> tuple[int, ...]:
         """Return the leading axes of `x`."""
@@ -147,9 +147,9 @@ class Units(nn.Module, ABC):
         return per_unit.flatten(per_unit.ndim - len(self.sites)).sum(-1)
 
     def inner(self, field: Tensor, x: Tensor) -> Tensor:
-        """Return `θ·s(x)` summed over the units, `(*batch,)`."""
-        product = field * self.statistic(x)
-        return product.flatten(product.ndim - len(self.shape)).sum(-1)
+        """Return `θ·s(x)` summed over the units, `(*batch,)`, for one field shared by the batch."""
+        statistic = self.statistic(x)
+        return statistic.flatten(x.ndim - len(self.shape)) @ field.flatten().to(statistic)
 
     def fitted_field(self, x: Tensor) -> Tensor:
         """Return the field under which the mean is that of the samples `x`, NaN left out.

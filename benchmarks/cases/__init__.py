@@ -1,0 +1,16 @@
+"""All cases, in the order of the table."""
+
+from __future__ import annotations
+
+from benchmarks.cases import ais, contrastive, convolution, gibbs, imports, langevin, memory
+from benchmarks.runner import Case
+
+ALL: list[Case] = [
+    *contrastive.CASES,
+    *gibbs.CASES,
+    *ais.CASES,
+    *convolution.CASES,
+    *langevin.CASES,
+    *imports.CASES,
+    *memory.CASES,
+]

@@ -1,0 +1,63 @@
+"""The entry point: runs a command and turns what goes wrong into one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from harmonium.cli.commands import app
+from harmonium.cli.signals import Stopped
+from harmonium.learning import TrainingDiverged
+
+USER_ERROR, DIVERGED = 2, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 when done, 2 for a user's error, 1 when training diverged, 130 or 143 when stopped.
+
+    With HARMONIUM_DEBUG set, errors keep their tracebacks.
+    """
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    try:
+        code = app(args=None if arguments is None else list(arguments), prog_name="harmonium", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except Stopped as stop:
+        complain(str(stop))
+        return 128 + stop.signum
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (nobody listens any more)
+        return 0
+    except TrainingDiverged as error:
+        complain(f"Training diverged. {error}")
+        return DIVERGED
+    except typer.TyperException as error:
+        return usage_error(error)
+    except (ValueError, OSError, ImportError) as error:
+        if os.environ.get("HARMONIUM_DEBUG"):
+            raise
+        complain(str(error))
+        return USER_ERROR
+
+
+def usage_error(error: typer.TyperException) -> int:
+    """Say what is wrong with the flags, and where help is."""
+    context = getattr(error, "ctx", None)
+    text = error.format_message()
+    if not text:  # no command at all: the help was shown
+        return USER_ERROR
+    complain(text + (f" See {context.command_path} --help." if context is not None else ""))
+    return USER_ERROR
+
+
+def complain(text: str) -> None:
+    """Print a message on standard error."""
+    print(f"harmonium: {text}", file=sys.stderr)

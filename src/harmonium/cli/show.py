@@ -1,0 +1,151 @@
+"""What the user sees: a progress bar on a terminal, plain lines elsewhere, JSON lines for machines, or nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from harmonium.learning import Callback, Training
+from harmonium.runs import Run
+
+_SECONDS = 1.0  # between two plain lines, and a tenth of the time so far
+_REFRESH = 0.1  # between two moves of the bar
+
+MONITORS = {
+    "reconstruction": "reconstruction {:.4g}",
+    "free_energy_gap": "gap {:+.3g}",
+    "pseudo_likelihood": "pseudo-likelihood {:.4g}",
+    "validation_log_likelihood": "valid log-likelihood {:.2f}",
+    "r_hat": "R-hat {:.2f}",
+}
+"""The monitors that are shown while a model learns, and how."""
+
+
+class Show:
+    """Prints events in one of the styles `terminal`, `plain`, `json` and `quiet`."""
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.console = Console(highlight=False, soft_wrap=True)
+        self.style = "json" if as_json else "quiet" if quiet else "terminal" if self.console.is_terminal else "plain"
+
+    def event(self, name: str, **fields: Any) -> None:
+        """Print a JSON line, in the style `json` only."""
+        if self.style == "json":
+            print(json.dumps({"event": name, **fields}), flush=True)
+
+    def line(self, text: str = "") -> None:
+        """Print a line for people."""
+        if self.style in ("terminal", "plain"):
+            self.console.print(text, markup=False)
+
+    def warn(self, text: str) -> None:
+        """Print a message that should not be missed, on standard error."""
+        self.event("message", text=text)
+        if self.style in ("terminal", "plain"):
+            print(f"! {text}", file=sys.stderr, flush=True)
+
+    def config(self, run: Run) -> None:
+        """Print the whole resolved configuration."""
+        self.event("config", folder=str(run.folder), config=run.config.model_dump())
+        self.line(f"# {run.folder}/config.toml")
+        self.line(run.config.to_toml())
+
+    def table(self, table: Table) -> None:
+        """Print a table."""
+        if self.style in ("terminal", "plain"):
+            self.console.print(table)
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Show warnings within the block as readable lines."""
+
+        def show(message: Warning | str, *_args: Any, **_kwargs: Any) -> None:
+            self.warn(str(message))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = show
+            yield
+
+    @contextmanager
+    def progress(self, run: Run) -> Iterator[Callback]:
+        """Give the callback that shows how the training goes."""
+        if self.style != "terminal":
+            yield Lines(self)
+            return
+        columns = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(24), TimeRemainingColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=self.console) as bar:
+            yield Bar(bar, bar.add_task("", total=run.config.training.epochs))
+
+
+class Lines(Callback):
+    """A line now and then, less and less often, and at the end; in JSON every epoch."""
+
+    def __init__(self, show: Show) -> None:
+        self.show = show
+        self.start = self.last = time.monotonic()
+
+    def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
+        """Print the epoch."""
+        self.show.event("epoch", **record)
+        now = time.monotonic()
+        if now - self.last >= max(_SECONDS, 0.1 * (now - self.start)) or training.epoch in (1, training.epochs):
+            self.last = now
+            self.show.line(f"epoch {training.epoch}/{training.epochs}  update {training.update}  {monitors(record)}")
+
+
+class Bar(Callback):
+    """A progress bar that moves within epochs, with the newest monitors beside it."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self.bar, self.task = bar, task
+        self.last = 0.0
+
+    def on_update(self, training: Training) -> None:
+        """Move the bar now and then."""
+        now = time.monotonic()
+        if now - self.last >= _REFRESH:
+            self.last = now
+            self.bar.update(self.task, completed=training.epoch + training.position / max(1, len(training.batches)))
+
+    def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
+        """Show the monitors."""
+        self.bar.update(self.task, completed=training.epoch, description=monitors(record))
+
+
+def monitors(record: dict[str, Any]) -> str:
+    """Return the monitors of a record in one line.
+
+    >>> monitors({"epoch": 1, "reconstruction": 0.25, "r_hat": 1.0})
+    'reconstruction 0.25  R-hat 1.00'
+    """
+    parts = [text.format(record[name]) for name, text in MONITORS.items() if record.get(name) is not None]
+    if record.get("dead"):
+        parts.append(f"dead {record['dead']}/{record['n_hidden']}")
+    return "  ".join(parts)
+
+
+def print_scores(show: Show, run: Run, scores: dict[str, Any]) -> None:
+    """Print the log-likelihoods with their bounds, and how the data were made."""
+    show.event("evaluation", folder=str(run.folder), **scores)
+    if "likelihood" in scores:
+        show.line(f"log-likelihood: {scores['likelihood']}")
+    for split in ("train", "valid", "test"):
+        if split in scores:
+            show.line(f"{split:>5} log-likelihood  {scores[split]['text']} nats, mean of {scores[split]['n']:,}")
+    if "baseline" in scores:
+        show.line(f"      {scores['baseline']['name']} reaches {scores['baseline']['value']:.4g} nats")
+    if "energy_distance" in scores:
+        distance = scores["energy_distance"]
+        show.line(f"      samples against data: energy distance {distance['value']:.2g}, p = {distance['p_value']:.3g}")
+    if "note" in scores:
+        show.line(f"      data: {scores['note']}")

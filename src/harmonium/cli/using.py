@@ -1,0 +1,186 @@
+"""The commands that use a trained run: `sample`, `inpaint`, `evaluate`, `report`, `list`, `info`."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich.table import Table
+from torch import Tensor
+
+import harmonium
+from harmonium.cli.options import DataDir, Json, Output, Quiet, RunFolder
+from harmonium.cli.show import Show, print_scores
+from harmonium.cli.signals import SignalGuard
+from harmonium.cli.training import RUNS
+from harmonium.cli.training import write_report as report_on
+from harmonium.runs import Run, evaluate, find_runs, inpaint, inventory, write_array, write_table
+from harmonium.samplers import sample
+
+Steps = Annotated[int, typer.Option("--steps", min=1, help="Gibbs steps of each chain.")]
+UseSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
+
+
+def sample_command(
+    run: RunFolder,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many samples.")] = 64,
+    steps: Steps = 1000,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write: .png, .npy or .csv. Default: samples in the run.", show_default=False),
+    ] = None,
+    seed: UseSeed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw samples from a trained model: pictures, an array, or the rows of a table."""
+    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    path = output or opened.folder / f"samples{suffix(opened)}"
+    check_suffix(path, (".png", ".npy", ".csv"))
+    with SignalGuard().installed(), show.warnings():
+        drawn = sample(opened.model(), n, n_steps=steps, generator=torch.Generator().manual_seed(seed))  # type: ignore[arg-type]
+        write_samples(opened, opened.restored(drawn), path)
+    show.event("samples", path=str(path), n=n, steps=steps)
+    show.line(f"{n} samples after {steps} steps: {path}")
+
+
+def inpaint_command(
+    run: RunFolder,
+    missing: Annotated[
+        str, typer.Option(help="What is taken away: a share such as 0.5, or top, bottom, left, right, half of an image.")
+    ] = "half",
+    n: Annotated[int, typer.Option("-n", min=1, help="How many test samples.")] = 16,
+    steps: Steps = 1000,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File to write: .png, .npy or .csv. Default: inpainting in the run.", show_default=False),
+    ] = None,
+    seed: UseSeed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take values away from test samples and draw them again from the model, given the rest.
+
+    A picture shows the originals, what was given, and what was filled in; an array or a table has the filled samples.
+    """
+    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    path = output or opened.folder / f"inpainting{suffix(opened)}"
+    check_suffix(path, (".png", ".npy", ".csv"))
+    with SignalGuard().installed(), show.warnings():
+        result = inpaint(opened, missing, n=n, n_steps=steps, seed=seed)
+        if path.suffix == ".png":
+            gray = (result.original.max() + result.original.min()) / 2
+            given = torch.where(result.given.isnan(), gray, result.given)
+            write_samples(opened, torch.cat([result.original, given, result.filled]), path)
+        else:
+            write_samples(opened, result.filled, path)
+    show.event("inpainting", path=str(path), n=len(result.filled), missing=missing, steps=steps)
+    show.line(f"{len(result.filled)} samples filled in ({missing} missing): {path}")
+
+
+def evaluate_command(
+    run: RunFolder,
+    n_chains: Annotated[int, typer.Option(min=2, help="Annealed chains for log Z.")] = 512,
+    n_betas: Annotated[int, typer.Option(min=2, help="Temperatures for log Z: more give tighter bounds.")] = 1000,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the log-likelihood of the training, validation and test data, with bounds.
+
+    log Z is exact where it can be counted, else it lies between a lower and an upper bound. Nats of differently
+    prepared data cannot be compared, so the preparation is printed with them.
+    """
+    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    with SignalGuard().installed(), show.warnings():
+        scores = evaluate(opened, n_chains=n_chains, n_betas=n_betas)
+    opened.write_evaluation(scores)
+    print_scores(show, opened, scores)
+
+
+def report_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Draw the figures of a run again and write its report.html."""
+    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    with SignalGuard().installed(), show.warnings():
+        report_on(opened, show)
+
+
+def list_command(
+    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = RUNS, as_json: Json = False, quiet: Quiet = False
+) -> None:
+    """List the runs in a folder with their scores."""
+    show = Show(as_json=as_json, quiet=quiet)
+    table = Table("run", "data", "model", "hidden", "epochs", "test log-likelihood", box=None, pad_edge=False)
+    runs = find_runs(folder) if folder.is_dir() else []
+    for run in runs:
+        scores = (run.evaluation() or {}).get("test", {})
+        config, done = run.config, run.n_epochs
+        epochs = f"{done}/{config.training.epochs}"
+        show.event("run", folder=str(run.folder), data=config.data.name, model=config.model.kind, epochs=done, test=scores)
+        table.add_row(
+            str(run.folder), config.data.name, config.model.kind, str(config.model.n_hidden), epochs, scores.get("text", "–")
+        )
+    if runs:
+        show.table(table)
+    else:
+        show.line(f"There are no runs in {folder}. Make one with: harmonium demo")
+
+
+def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Show versions, threads, and which data sets are found, with what to put where for the others."""
+    show = Show(as_json=as_json)
+    versions = {"harmonium": harmonium.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    items = inventory(data_dir)
+    cuda = torch.cuda.is_available()
+    show.event(
+        "info",
+        **versions,
+        threads=torch.get_num_threads(),
+        cuda=cuda,
+        data_dir=data_dir,
+        data={item.name: list(item.missing) for item in items},
+    )
+    show.line(", ".join(f"{name} {version}" for name, version in versions.items()))
+    show.line(f"{torch.get_num_threads()} threads, CUDA {'can' if cuda else 'cannot'} be used")
+    show.line(f"data directory: {data_dir or 'none (choose one with --data-dir or HARMONIUM_DATA)'}")
+    table = Table("data set", "", box=None, pad_edge=False)
+    for item in items:
+        state = "embedded" if item.embedded else "found" if not item.missing else f"missing: put {wanted(item.missing)}"
+        table.add_row(item.name, state)
+    show.table(table)
+
+
+def wanted(missing: tuple[str, ...]) -> str:
+    """Return the first missing file and how many more there are."""
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"<data-dir>/{missing[0]}{more}"
+
+
+def suffix(run: Run) -> str:
+    """Return the natural kind of file for the samples of a run: a picture, a table or an array."""
+    data = run.data()
+    return ".csv" if data.kind == "table" else ".png" if len(data.shape) == 3 else ".npy"
+
+
+def check_suffix(path: Path, known: tuple[str, ...]) -> None:
+    """Raise unless the file can be written."""
+    if path.suffix not in known:
+        raise ValueError(f"{path} must end in {', '.join(known)}: that decides what is written.")
+    if not path.parent.is_dir():
+        raise ValueError(f"There is no folder {path.parent} to write {path.name} into. Make it first.")
+
+
+def write_samples(run: Run, x: Tensor, path: Path) -> None:
+    """Write samples in the format of the file's name."""
+    if path.suffix == ".npy":
+        write_array(x, path)
+    elif path.suffix == ".csv":
+        write_table(x, run.data(), path)
+    else:
+        from harmonium.plots import save_grid
+
+        if len(run.data().shape) != 3:
+            raise ValueError(f"Samples of {run.data().name} are not images. Write them to a .npy or .csv file.")
+        save_grid(x, run.data().shape, path)

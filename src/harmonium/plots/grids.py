@@ -1,0 +1,172 @@
+"""Samples as pictures: grids, chains over time, reconstructions, in-painting."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import imsave
+from torch import Tensor
+
+from harmonium.plots.style import INK, new_figure, picture
+
+Limits = tuple[float, float]
+"""The values that are shown black and white."""
+
+BETWEEN, UNKNOWN = (0.58, 0.62, 0.67), (0.62, 0.80, 0.95)
+"""The colors, as red, green and blue, of the gaps between images and of pixels that are not known."""
+
+_GAP = 1
+
+
+def image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
+    """Return `(channels, height, width)` of images: 1 channel is gray, 3 are red, green and blue.
+
+    >>> image_shape((28, 28))
+    (1, 28, 28)
+    """
+    sizes = tuple(shape)
+    full = (1, *sizes) if len(sizes) == 2 else sizes
+    if len(full) != 3 or full[0] not in (1, 3):
+        raise ValueError(
+            f"`shape` must be that of an image: (height, width), (1, height, width) or (3, height, width). "
+            f"Got {sizes}. Give the shape that one flat sample should be shown in."
+        )
+    return full[0], full[1], full[2]
+
+
+def limits_of(x: Tensor) -> Limits:
+    """Return the values to show black and white: the range of bounded data, else the 1st and 99th percentile.
+
+    Values in [0, 1] get (0, 1), spins (-1, 1), integers from zero (0, largest).
+
+    >>> limits_of(torch.tensor([0.0, 3.0, 16.0]))
+    (0.0, 16.0)
+    """
+    values = x.detach().double().flatten()
+    values = values[values.isfinite()]
+    if not len(values):
+        return 0.0, 1.0
+    low, high = values.min().item(), values.max().item()
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    if bool((values.abs() == 1).all()):
+        return -1.0, 1.0
+    if low >= 0 and bool((values == values.round()).all()):
+        return 0.0, high
+    ordered = values.sort().values
+    low, high = (ordered[round(q * (len(ordered) - 1))].item() for q in (0.01, 0.99))
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+def mosaic(x: Tensor, shape: Sequence[int], n_columns: int, *, limits: Limits | None = None) -> Tensor:
+    """Lay `(n, …)` images side by side, row by row: `(height, width, 3)` in [0, 1]; NaN are shown light blue."""
+    channels, height, width = image_shape(shape)
+    if x.ndim < 2 or math.prod(x.shape[1:]) != channels * height * width:
+        raise ValueError(f"`x` must hold images of shape {tuple(shape)}, as (n, …). Got {tuple(x.shape)}.")
+    low, high = limits_of(x) if limits is None else limits
+    images = x.detach().cpu().float().reshape(-1, channels, height, width)
+    unknown = images.isnan().any(1, keepdim=True)
+    shown = ((images - low) / (high - low)).clamp(0, 1).expand(-1, 3, -1, -1)
+    shown = torch.where(unknown, torch.tensor(UNKNOWN)[:, None, None], shown)
+    n_rows = math.ceil(len(images) / n_columns)
+    tall, wide = height + _GAP, width + _GAP
+    sheet = torch.tensor(BETWEEN).repeat(n_rows * tall - _GAP, n_columns * wide - _GAP, 1)
+    for i, image in enumerate(shown):
+        row, column = divmod(i, n_columns)
+        sheet[row * tall : row * tall + height, column * wide : column * wide + width] = image.permute(1, 2, 0)
+    if len(shown) % n_columns:
+        sheet[(n_rows - 1) * tall :, len(shown) % n_columns * wide - _GAP :] = 1.0
+    return sheet
+
+
+def sample_grid(
+    x: Tensor, shape: Sequence[int], n_columns: int | None = None, *, limits: Limits | None = None, title: str = ""
+) -> Figure:
+    """Return a grid of the images in `x`, as square as can be unless `n_columns` is given.
+
+    >>> len(sample_grid(torch.zeros(9, 64), (8, 8)).axes[0].images)
+    1
+    """
+    columns = n_columns or math.ceil(math.sqrt(len(x)))
+    return _sheet(mosaic(x, shape, columns, limits=limits), title)[0]
+
+
+def chains_over_time(
+    states: Tensor,
+    shape: Sequence[int],
+    *,
+    steps: Sequence[int] | None = None,
+    limits: Limits | None = None,
+    title: str = "",
+) -> Figure:
+    """Return one row a chain and one column a time, of `states` `(n_times, n_chains, …)`; `steps` names the columns."""
+    n_times = len(states)
+    names = range(n_times) if steps is None else steps
+    if len(names) != n_times:
+        raise ValueError(f"`steps` must name the {n_times} times of `states`. Got {len(names)}.")
+    rows = states.transpose(0, 1).flatten(end_dim=1)
+    figure, axes = _sheet(mosaic(rows, shape, n_times, limits=limits), title)
+    _, _, width = image_shape(shape)
+    axes.set_xticks([i * (width + _GAP) + (width - 1) / 2 for i in range(n_times)], [f"{step:,}" for step in names])
+    axes.set_xlabel("steps of the chain", fontsize=9, color=INK)
+    return figure
+
+
+def reconstructions(x: Tensor, x_hat: Tensor, shape: Sequence[int], *, limits: Limits | None = None) -> Figure:
+    """Return data above what the model makes of them."""
+    return _rows({"data": x, "reconstruction": x_hat}, shape, limits_of(x) if limits is None else limits)
+
+
+def inpainting(
+    original: Tensor, masked: Tensor, filled: Tensor, shape: Sequence[int], *, limits: Limits | None = None
+) -> Figure:
+    """Return the originals, what the model was given (NaN is unknown, shown blue) and what it filled in.
+
+    `filled` is `(n, …)`, or `(n_fills, n, …)` for several fillings of each.
+    """
+    several = filled if filled.ndim > original.ndim else filled[None]
+    rows = {"original": original, "given": masked} | {
+        f"filled in{f' {i + 1}' if len(several) > 1 else ''}": fill for i, fill in enumerate(several)
+    }
+    return _rows(rows, shape, limits_of(original) if limits is None else limits)
+
+
+def save_grid(
+    x: Tensor,
+    shape: Sequence[int],
+    path: str | os.PathLike[str],
+    *,
+    n_columns: int | None = None,
+    limits: Limits | None = None,
+) -> None:
+    """Write the images in `x` as one PNG, each pixel of theirs a square of whole pixels."""
+    sheet = mosaic(x, shape, n_columns or math.ceil(math.sqrt(len(x))), limits=limits)
+    times = max(1, 800 // max(sheet.shape[:2]))
+    large = sheet.repeat_interleave(times, 0).repeat_interleave(times, 1)
+    imsave(path, large.numpy(), format="png")
+
+
+def _rows(rows: dict[str, Tensor], shape: Sequence[int], limits: Limits) -> Figure:
+    """Return named rows of images, one below the other."""
+    counts = {len(x) for x in rows.values()}
+    if len(counts) != 1:
+        raise ValueError(f"All rows must hold the same number of images. Got { {k: len(x) for k, x in rows.items()} }.")
+    flat = torch.cat([x.reshape(len(x), -1) for x in rows.values()])
+    figure, axes = _sheet(mosaic(flat, shape, counts.pop(), limits=limits), "")
+    _, height, _ = image_shape(shape)
+    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in range(len(rows))], list(rows))
+    return figure
+
+
+def _sheet(sheet: Tensor, title: str) -> tuple[Figure, Axes]:
+    height, width = sheet.shape[:2]
+    inches = min(8.0, max(4.0, 0.07 * width))
+    figure = new_figure(inches, min(12.0, inches * height / width + 0.3))
+    axes = picture(figure, 1, 1, 1, title=title)
+    axes.imshow(sheet.numpy(), interpolation="nearest")
+    return figure, axes

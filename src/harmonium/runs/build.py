@@ -1,0 +1,199 @@
+"""From a configuration to a model, an objective and a training run. New kinds are registered in the tables here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from harmonium.data import Column, Data
+from harmonium.learning import (
+    CD,
+    PCD,
+    Callback,
+    Centering,
+    ClipGradient,
+    LikelihoodTrack,
+    Monitor,
+    NormLimit,
+    ParameterAverage,
+    Sparsity,
+    TemperedPCD,
+    Training,
+    Transform,
+    WeightDecay,
+    default_monitors,
+    initialize,
+)
+from harmonium.models import RBM, BoltzmannMachine
+from harmonium.runs.config import Config, TrainingSection
+from harmonium.runs.prepare import Prepared, complete
+from harmonium.units import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Gaussian,
+    Mixed,
+    NReLU,
+    Poisson,
+    Spin,
+    Units,
+)
+
+Builder = Callable[[Config, Data, torch.Generator], nn.Module]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model: what builds it, whether it wants real values (levels are then scaled and standardized), its score.
+
+    `evaluate(run)` returns what `evaluation.json` holds; None stands for the log-likelihood of a Boltzmann machine.
+    """
+
+    build: Builder
+    real: bool = False
+    evaluate: Callable[[Any], dict[str, Any]] | None = None
+
+
+def hidden_units(config: Config) -> Units:
+    """Return the hidden layer that the configuration asks for."""
+    return HIDDEN[config.model.hidden](config.model.n_hidden, config.model.options)
+
+
+HIDDEN: dict[str, Callable[[int, dict[str, Any]], Units]] = {
+    "bernoulli": lambda n, _options: Bernoulli(n),
+    "spin": lambda n, _options: Spin(n),
+    "nrelu": lambda n, _options: NReLU(n),
+    "gaussian": lambda n, _options: Gaussian(n),
+    "binomial": lambda n, options: Binomial(n, levels=int(options.get("levels", 10))),
+    "categorical": lambda n, options: Categorical(n, int(options.get("classes", 10))),
+}
+"""Hidden units by their name, `(n_hidden, options) -> units`."""
+
+
+def visible_units(data: Data) -> Units:
+    """Return the visible units that fit the values: 0/1 Bernoulli, real Gaussian, counts Poisson, a table a mixture."""
+    n = math.prod(data.shape)
+    if data.kind == "table":
+        return table_units(data.columns)
+    return {"binary": Bernoulli, "real": Gaussian, "counts": Poisson}[data.kind](n)
+
+
+def table_units(columns: Sequence[Column]) -> Units:
+    """Return units for the columns of a table, side by side; neighbors of one type share a layer."""
+    parts: list[Units] = []
+    for type_, group in itertools.groupby(columns, key=lambda column: column.type):
+        members = list(group)
+        if type_ == "categorical":
+            parts += [Categorical(1, column.width) for column in members]
+        else:
+            parts.append((Bernoulli if type_ == "binary" else Gaussian)(len(members)))
+    return Mixed(*parts)
+
+
+def build_rbm(config: Config, data: Data, generator: torch.Generator) -> nn.Module:
+    """Return an RBM whose visible units fit the data, its biases fitted to the training split."""
+    if data.kind == "real" and config.data.binarize == "scale":
+        visible: Units = Bernoulli(math.prod(data.shape))
+    else:
+        visible = visible_units(data)
+    rbm = RBM(visible, hidden_units(config), generator=generator)
+    rows = data.train[:10_000].reshape(-1, *visible.shape)
+    initialize(rbm, rows if data.transform is None else data.transform(rows, generator=generator))
+    return rbm
+
+
+MODELS: dict[str, Kind] = {"rbm": Kind(build_rbm), "gaussian-rbm": Kind(build_rbm, real=True)}
+"""Kinds of models by their name."""
+
+OBJECTIVES: dict[str, Callable[[TrainingSection], Any]] = {
+    "cd": lambda t: CD(n_steps=t.n_steps),
+    "pcd": lambda t: PCD(n_chains=t.n_chains, n_steps=t.n_steps),
+    "tempered-pcd": lambda t: TemperedPCD(n_chains=t.n_chains, n_steps=t.n_steps, betas=tuple(t.betas)),
+}
+"""Objectives by their name."""
+
+
+def build_model(config: Config, data: Data, generator: torch.Generator) -> nn.Module:
+    """Return the model of the configuration, untrained."""
+    return MODELS[config.model.kind].build(config, data, generator).to(torch.device(config.run.device))
+
+
+def sample_shape(model: nn.Module, data: Data) -> tuple[int, ...]:
+    """Return the shape of one sample as the model takes it."""
+    return model.layer(model.data_layer).shape if isinstance(model, BoltzmannMachine) else tuple(data.shape)
+
+
+def build_transforms(section: TrainingSection) -> list[Transform]:
+    """Return what is done to gradients and parameters, in order."""
+    table: list[tuple[float, Callable[[], Transform]]] = [
+        (section.centering, Centering),
+        (section.sparsity_rate, lambda: Sparsity(section.sparsity_target, section.sparsity_rate)),
+        (section.weight_decay, lambda: WeightDecay(section.weight_decay)),
+        (section.clip, lambda: ClipGradient(section.clip)),
+        (section.norm_limit, lambda: NormLimit(section.norm_limit)),
+        (section.average, lambda: ParameterAverage(section.average)),
+    ]
+    return [make() for wanted, make in table if wanted]
+
+
+def build_optimizer(section: TrainingSection, model: nn.Module) -> torch.optim.Optimizer:
+    """Return the optimizer."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    if section.optimizer == "adam":
+        return torch.optim.Adam(parameters, section.learning_rate, fused=True)
+    return torch.optim.SGD(parameters, section.learning_rate, momentum=section.momentum, fused=True)
+
+
+def build_schedule(section: TrainingSection, optimizer: torch.optim.Optimizer) -> LambdaLR | None:
+    """Return the schedule of the learning rate, from `learning_rate` towards `final_learning_rate` over the epochs."""
+    if section.schedule == "constant":
+        return None
+    final = section.final_learning_rate / section.learning_rate
+
+    def factor(epoch: int) -> float:
+        share = min(1.0, epoch / max(1, section.epochs))
+        if section.schedule == "cosine":
+            share = (1 - math.cos(math.pi * share)) / 2
+        return 1 + (final - 1) * share
+
+    return LambdaLR(optimizer, factor)
+
+
+def build_monitors(config: Config, model: nn.Module) -> list[Monitor]:
+    """Return what is watched."""
+    track = config.training.track_likelihood and isinstance(model, BoltzmannMachine)
+    likelihood: list[Monitor] = [LikelihoodTrack(seed=config.run.seed)] if track else []
+    return [*default_monitors(), *likelihood]
+
+
+def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callback] = ()) -> Training:
+    """Return the training run of a configuration, at its start."""
+    data, section = prepared.data, config.training
+    generator = torch.Generator().manual_seed(config.run.seed)
+    model = build_model(config, data, generator)
+    shape = sample_shape(model, data)
+    optimizer = build_optimizer(section, model)
+    x = prepared.rows("train", shape)
+    valid: Tensor | None = complete(prepared.rows("valid", shape))
+    return Training(
+        model,
+        x,  # type: ignore[arg-type]
+        OBJECTIVES[section.objective](section),
+        optimizer=optimizer,
+        epochs=section.epochs,
+        batch_size=section.batch_size,
+        validation=valid,
+        transform=data.transform,
+        transforms=build_transforms(section),
+        schedule=build_schedule(section, optimizer),
+        monitors=build_monitors(config, model),
+        callbacks=callbacks,
+        generator=generator,
+    )

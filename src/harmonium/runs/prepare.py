@@ -1,0 +1,101 @@
+"""From a configuration to the values that the model sees, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harmonium.data import DESCRIPTIONS, Data, load, scale, standardize, unstandardize
+from harmonium.runs.config import Config
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Data as the model sees them, with what undoes it: `x · std + mean`, where the values were standardized.
+
+    `data.note` says how the values were made; it belongs beside every likelihood.
+    """
+
+    data: Data
+    mean: Tensor | None = None
+    std: Tensor | None = None
+
+    def rows(self, split: str, shape: tuple[int, ...] | None = None) -> Tensor | None:
+        """Return the samples of a split, each in the given shape (its own one if None)."""
+        x: Tensor | None = getattr(self.data, split)
+        return None if x is None else x.reshape(len(x), *(self.data.shape if shape is None else shape))
+
+    def restored(self, x: Tensor) -> Tensor:
+        """Return samples of the model in the shape and on the scale of the data: images are images again."""
+        images = x.reshape(len(x), *self.data.shape)
+        return images if self.mean is None or self.std is None else unstandardize(images, self.mean, self.std)
+
+
+def prepare(config: Config) -> Prepared:
+    """Load the data and make the values that the model wants, or say what must be chosen first."""
+    from harmonium.runs.build import MODELS  # it needs this module
+
+    section = config.data
+    kind = MODELS[config.model.kind]
+    how = section.binarize if section.binarize in ("threshold", "sample", "resample") else None
+    generator = torch.Generator().manual_seed(section.seed)
+    try:
+        data = load(section.name, data_dir=section.data_dir, generator=generator, binarize=how, **section.options)
+    except TypeError as error:  # an option that the loader does not take
+        raise ValueError(str(error)) from error
+    if section.binarize == "scale" and data.kind != "levels":
+        raise ValueError(f"`binarize = \"scale\"` is for images with levels. {data.name} holds {data.kind} data: leave it out.")
+    if kind.real:
+        return real_values(data, section.standardize)
+    if data.kind == "levels":
+        if section.binarize != "scale":
+            raise ValueError(
+                f"{data.name} holds {data.note.split(';')[0]}, and model {config.model.kind!r} wants 0 and 1. Choose how with "
+                "--binarize threshold, sample (once), resample (anew each epoch) or scale (gray values as probabilities); "
+                "or choose --model gaussian-rbm. Likelihoods of different choices cannot be compared."
+            )
+        return scaled(data)
+    return real_values(data, section.standardize) if data.kind == "real" else Prepared(data)
+
+
+def scaled(data: Data) -> Prepared:
+    """Return levels as `x / levels` in [0, 1]."""
+    parts = {split: scale(x, data.levels) for split in SPLITS if (x := getattr(data, split)) is not None}
+    note = f"{DESCRIPTIONS['scale'].replace('levels', str(data.levels))}; {data.note}"
+    return Prepared(dataclasses.replace(data, kind="real", levels=None, note=note, **parts))
+
+
+def real_values(data: Data, standardized: bool) -> Prepared:
+    """Return real values: levels scaled to [0, 1], then each value standardized on the training split if wanted."""
+    if data.kind not in ("levels", "real"):
+        raise ValueError(
+            f"{data.name} holds {data.kind} data, for which Gaussian units are wrong. Choose --model rbm, whose visible units "
+            "follow the data."
+        )
+    if data.kind == "levels":
+        data = scaled(data).data
+    if not standardized:
+        return Prepared(data)
+    train, mean, std = standardize(data.train)
+    parts = {split: (x - mean) / std for split in SPLITS[1:] if (x := getattr(data, split)) is not None}
+    note = f"{DESCRIPTIONS['standardize']}; {data.note}"
+    return Prepared(dataclasses.replace(data, train=train, note=note, **parts), mean, std)
+
+
+def complete(x: Tensor | None) -> Tensor | None:
+    """Return the rows without missing values, or None if there are none."""
+    if x is None or not x.is_floating_point():
+        return x
+    rows = x[~x.flatten(1).isnan().any(1)]
+    return rows if len(rows) else None
+
+
+def n_values(data: Data) -> int:
+    """Return how many values a sample has."""
+    return math.prod(data.shape)

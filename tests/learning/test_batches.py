@@ -1,0 +1,133 @@
+"""Batches from every source, in an order that the generator decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import harmonium as hm
+from harmonium.learning.batches import Batches
+
+ROWS = torch.arange(24.0).reshape(8, 3)
+
+
+class Squares(Dataset[Tensor]):
+    """A data set that is not in memory."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> Tensor:
+        return torch.tensor([float(index), float(index) ** 2])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64, torch.float32, torch.float64])
+def test_rows_of_tensors_and_arrays_keep_their_type(dtype: torch.dtype) -> None:
+    x = (ROWS % 2).to(dtype)
+    index = torch.tensor([3, 0])
+    for source in (x, x.numpy()):
+        batches = Batches(source)
+        assert len(batches) == 8
+        rows = batches.rows(index)
+        assert rows.dtype == dtype
+        assert torch.equal(rows, x[index])
+
+
+def test_arrays_are_not_copied_unless_they_must() -> None:
+    array = ROWS.numpy().copy()
+    assert Batches(array).x.data_ptr() == array.ctypes.data
+    array.setflags(write=False)
+    assert torch.equal(Batches(array).x, ROWS)
+
+
+def test_a_tuple_gives_tuples_of_rows() -> None:
+    labels = np.arange(8)
+    x, y = Batches((ROWS, labels)).rows(torch.tensor([5, 1]))
+    assert torch.equal(x, ROWS[[5, 1]])
+    assert y.tolist() == [5, 1]
+    assert torch.equal(Batches((ROWS,)).rows(torch.tensor([2])), ROWS[[2]])
+    with pytest.raises(ValueError, match=r"must have as many rows. Got \[8, 7\]"):
+        Batches((ROWS, labels[:7]))
+
+
+def test_data_sets() -> None:
+    batches = Batches(Squares())
+    assert len(batches) == 5
+    assert batches.x is None
+    assert batches.rows(torch.tensor([4, 2])).tolist() == [[4.0, 16.0], [2.0, 4.0]]
+    assert torch.equal(Batches(TensorDataset(ROWS)).rows(torch.tensor([1, 7])), ROWS[[1, 7]])
+    x, y = Batches(TensorDataset(ROWS, torch.arange(8))).rows(torch.tensor([1, 7]))
+    assert torch.equal(x, ROWS[[1, 7]])
+    assert y.tolist() == [1, 7]
+
+
+def test_loaders() -> None:
+    batches = Batches(DataLoader(TensorDataset(ROWS), batch_size=3))
+    assert len(batches) == 8
+    assert torch.equal(torch.cat(list(batches.loaded())), ROWS)
+    pairs = list(Batches(DataLoader(TensorDataset(ROWS, torch.arange(8)), batch_size=8)).loaded())
+    assert isinstance(pairs[0], tuple)
+    with pytest.raises(TypeError, match="Only a DataLoader"):
+        next(Batches(ROWS).loaded())
+
+
+@pytest.mark.parametrize("source", [[[0.0, 1.0]], "rows", None])
+def test_other_sources(source: Any) -> None:
+    with pytest.raises(TypeError, match=f"Data must be a tensor.*Got {type(source).__name__}"):
+        Batches(source)
+
+
+def trained(source: Any, seed: int = 0, **options: Any) -> Tensor:
+    """Train on a source and return the weights."""
+    rbm = hm.RBM(hm.Bernoulli(3), hm.Bernoulli(2), generator=torch.Generator().manual_seed(1))
+    optimizer = torch.optim.SGD(rbm.parameters(), 0.1)
+    generator = torch.Generator().manual_seed(seed)
+    hm.fit(rbm, source, hm.CD(), optimizer=optimizer, epochs=2, batch_size=3, generator=generator, monitors=[],
+           **options)  # fmt: skip
+    return rbm.weight.detach().clone()
+
+
+def test_every_source_trains_alike() -> None:
+    """The same rows in any form, with one generator: the same model, labels ignored."""
+    bits = (ROWS % 2).to(torch.uint8)
+    expected = trained(bits.float())
+    labels = torch.arange(8)
+    sources: list[Any] = [bits, bits.bool(), bits.double(), bits.numpy(), (bits,), (bits, labels),
+                          TensorDataset(bits), TensorDataset(bits, labels)]  # fmt: skip
+    for source in sources:
+        assert torch.equal(trained(source), expected)
+    loader = DataLoader(TensorDataset(bits, labels), batch_size=3)
+    assert trained(loader).shape == expected.shape
+    assert torch.equal(trained(loader), trained(DataLoader(bits, batch_size=3)))
+
+
+class Order(hm.Callback):
+    """Notes the rows in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.rows: list[float] = []
+
+    def on_update(self, training: Any) -> None:
+        self.rows += training.batch[:, 0].tolist()
+
+
+def order_of(seed: int) -> list[float]:
+    rbm = hm.RBM(hm.Gaussian(3), hm.Bernoulli(2))
+    order = Order()
+    hm.fit(rbm, ROWS, hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 0.0), epochs=2, batch_size=3,
+           generator=torch.Generator().manual_seed(seed), monitors=[], callbacks=[order])  # fmt: skip
+    return order.rows
+
+
+def test_the_generator_shuffles() -> None:
+    rows = order_of(0)
+    for epoch in (rows[:8], rows[8:]):
+        assert sorted(epoch) == ROWS[:, 0].tolist()
+    assert rows[:8] != rows[8:]
+    assert order_of(0) == rows
+    assert order_of(1) != rows
