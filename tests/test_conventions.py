@@ -184,9 +184,17 @@ def global_randomness(source: str, path: PurePosixPath) -> list[str]:
 
 
 def positional_generator(source: str, path: PurePosixPath) -> list[str]:
-    """`generator` is keyword-only, and whatever draws has it."""
+    """In public functions `generator` is keyword-only, and whatever draws has it."""
     complaints = []
+    private = {
+        f
+        for c in ast.walk(ast.parse(source))
+        if isinstance(c, ast.ClassDef) and c.name.startswith("_")
+        for f in (n.lineno for n in ast.walk(c) if isinstance(n, ast.FunctionDef))
+    }
     for node in functions(ast.parse(source)):
+        if node.lineno in private or (node.name.startswith("_") and node.name != "__init__"):
+            continue
         keyword_only = {argument.arg for argument in node.args.kwonlyargs}
         positional = {argument.arg for argument in node.args.posonlyargs + node.args.args}
         if "generator" in positional:

@@ -46,7 +46,7 @@ B = Named()
 
 def test_normal_quantile() -> None:
     assert normal_quantile(0.05) == pytest.approx(1.959964, abs=1e-5)
-    assert Z == pytest.approx(4.8916, abs=1e-3)
+    assert pytest.approx(4.8916, abs=1e-3) == Z
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -191,7 +191,8 @@ def test_chi_square_tail_against_scipy() -> None:
 # --- the checks -------------------------------------------------------------------------------------------------------
 def test_check_shape_says_what_to_do() -> None:
     with pytest.raises(
-        ValueError, match=r"`v` must have shape \(\*batch, 784\) to match visible=B\. Got \(64, 1, 28, 28\)\. Reshape it"
+        ValueError,
+        match=r"`v` must have shape \(\*batch, 784\) to match visible=B\. Got \(64, 1, 28, 28\)\. Reshape it",
     ):
         check_shape(torch.zeros(64, 1, 28, 28), (784,), name="v", layer="visible", owner=B)
     with pytest.raises(TypeError, match=r"Got torch.int64\. Convert it with v\.float\(\)"):

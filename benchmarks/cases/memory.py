@@ -69,8 +69,8 @@ def _build(quick: bool) -> list[Contender]:
         Contender(
             OURS,
             growth,
-            "growth from just before `hm.fit` to the peak during it; an epoch of 16 tiny rows goes before, so that what "
-            "PyTorch loads at its first use is not counted",
+            "growth from just before `hm.fit` to the peak during it; an epoch of 16 tiny rows goes before, so that "
+            "what PyTorch loads at its first use is not counted",
             measured=True,
         ),
         Contender("whole process", lambda: last[1], "with Python, PyTorch and the 45 MiB of rows", measured=True),
@@ -84,7 +84,7 @@ CASES = [
         _build,
         (Bar(COPY_MIB),),
         unit="MiB",
-        note=f"the bar is what one more copy of the rows would take, {COPY_MIB} MiB; as float32 it would be four times that",
+        note="the bar is what one more copy of the rows would take; as float32 it would be four times as large",
         max_repeats=3,
     )
 ]

@@ -18,8 +18,8 @@ from benchmarks.cases.gibbs import trained
 from benchmarks.runner import Contender, measure
 
 REPEATS = 3
-N_UPDATES = 12
-N_SWEEPS = 12
+N_UPDATES = 20
+N_SWEEPS = 20
 
 
 @dataclass(frozen=True)

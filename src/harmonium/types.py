@@ -112,7 +112,7 @@ def softplus(x: Tensor) -> Tensor:
 
 
 def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw uniform 16-bit words in -32768..32767 in the shape of `like`, four from each 64-bit integer of the generator.
+    """Draw uniform 16-bit words in -32768..32767 in the shape of `like`, four from each integer of the generator.
 
     They are laid out in memory as `like` is, so that what is computed from both runs straight through.
     """
@@ -127,9 +127,9 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
 def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`.
 
-    With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), `2⁻¹⁶(w + 2¹⁵ + u)` is uniform
-    on [0, 1) to the resolution of the dtype, and is compared with p. Elements that differ only in their leading axes share
-    u, which ties their last 2⁻¹⁶: a covariance below 2⁻³⁴. A fourth of the cost of `torch.bernoulli`.
+    With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), `2⁻¹⁶(w + 2¹⁵ + u)` is
+    uniform on [0, 1) to the resolution of the dtype, and is compared with p. Elements that differ only in their leading
+    axes share u, which ties their last 2⁻¹⁶: a covariance below 2⁻³⁴. A fourth of the cost of `torch.bernoulli`.
     """
     words = draw_words(probability, generator=generator)
     # The small gap below 2⁻¹⁶ keeps the sum under 1 after rounding: probability 1 always draws 1.

@@ -17,7 +17,7 @@ from harmonium.models import RBM, BoltzmannMachine
 from harmonium.samplers import MALA, Gibbs, Langevin, Metropolis, ParallelTempering, Sampler
 from harmonium.samplers.base import Info
 from harmonium.samplers.gradient import energy_and_slope
-from harmonium.testing import ALL_MACHINES, ALL_SAMPLERS, ContractError, ExactLaw, check_no_drift, tiny_rbm
+from harmonium.testing import ALL_MACHINES, ALL_SAMPLERS, ContractError, ExactLaw, check_no_drift, scatter, tiny_rbm
 from harmonium.types import EnergyModel, State, draw_normal, draw_uniform
 from harmonium.units import Bernoulli, Gaussian, Mixed
 
@@ -223,8 +223,7 @@ def test_wrong_kernel_fails(sampler: Sampler, name: str, generator: torch.Genera
 
 
 def test_wrong_conditional_fails(generator: torch.Generator) -> None:
-    machine = SloppyRBM(Bernoulli(4), Bernoulli(4)).double()
-    machine.load_state_dict(tiny_rbm("Bernoulli", "Bernoulli").state_dict())
+    machine = scatter(SloppyRBM(Bernoulli(4), Bernoulli(3)), scale=1.0, generator=generator)
     with pytest.raises(ContractError, match="drifted off the law"):
         check_no_drift(Gibbs(), machine, generator=generator)
 

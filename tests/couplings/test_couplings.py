@@ -54,13 +54,15 @@ def test_convolution_down_is_the_transpose_of_up(kernel: int, stride: int, paddi
     h = normal(*up.shape)
     down = coupling.field(0, h)
     assert down.shape == v.shape
-    assert torch.allclose((up * h).flatten(1).sum(1), (down * v).flatten(1).sum(1), atol=1e-12)
+    assert torch.allclose((up * h).flatten(1).sum(1), (down * v).flatten(1).sum(1), rtol=1e-12, atol=1e-12)
     assert torch.equal(up, conv2d(v, coupling.weight, stride=stride, padding=padding))
 
 
 def test_convolution_that_does_not_fit() -> None:
     coupling = Conv2d(3, 8, kernel=4, stride=2, padding=1)
-    with pytest.raises(ValueError, match=r"does not tile a side of 7: \(7 \+ 2·1 - 4\) must be a multiple of the stride 2"):
+    with pytest.raises(
+        ValueError, match=r"does not tile a side of 7: \(7 \+ 2·1 - 4\) must be a multiple of the stride 2"
+    ):
         coupling.upper_shape((3, 7, 8))
     with pytest.raises(ValueError, match=r"needs a lower layer of shape \(3, height, width\). Got \(1, 8, 8\)"):
         coupling.upper_shape((1, 8, 8))

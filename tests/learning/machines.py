@@ -40,7 +40,7 @@ def gradient_of(machine: hm.BoltzmannMachine) -> dict[str, Tensor]:
 
 
 def small_bars() -> Tensor:
-    """Return the 14 bars and stripes of size 3, the double ones twice: 16 rows of 9 binary units, all equally likely."""
+    """Return the 14 bars and stripes of size 3, the double ones twice: 16 rows of 9 binary units."""
     patterns, probabilities = bars_and_stripes(3)
     times = (probabilities * 16).round().long()
     return patterns.flatten(1).repeat_interleave(times, dim=0)

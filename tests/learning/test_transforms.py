@@ -29,7 +29,7 @@ def test_weight_decay_adds_the_weights(name: str, generator: torch.Generator) ->
 
 def test_widths_and_biases_of_images_are_not_weights(generator: torch.Generator) -> None:
     """σ and biases of image-shaped layers have three axes, but are neither decayed nor scaled back."""
-    rbm, phases = with_gradient("Convolution", generator)
+    rbm, _ = with_gradient("Convolution", generator)
     before = {key: value.detach().clone() for key, value in rbm.named_parameters()}
     hm.NormLimit(1e-3).after(rbm)
     changed = {key for key, value in rbm.named_parameters() if not torch.equal(value, before[key])}

@@ -35,7 +35,7 @@ class FromGrid(hm.Sampler):
 
 def exact_gradient(model: hm.JEM, x: Tensor) -> list[Tensor]:
     """Return the gradient of `mean F(x) + log ∫ e^{-F}`, the negative log-likelihood, by quadrature."""
-    grid, cell = line(-6, 6, 2001)
+    grid, _ = line(-6, 6, 2001)
     loss = model.free_energy(x).mean() + (-model.free_energy(grid)).logsumexp(0)
     return list(torch.autograd.grad(loss, list(model.parameters())))
 

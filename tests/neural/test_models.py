@@ -173,10 +173,14 @@ def test_frozen_puts_everything_back_even_after_an_error() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.Linear(2, 1))
     net[2].weight.requires_grad_(False)
     net[1].eval()
-    with pytest.raises(ZeroDivisionError), frozen(net):
+
+    def fail() -> None:
         assert not any(m.training for m in net.modules())
         assert not any(p.requires_grad for p in net.parameters())
-        _ = 1 / 0
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), frozen(net):
+        fail()
     assert [m.training for m in net.modules()] == [True, True, False, True]
     assert [p.requires_grad for p in net.parameters()] == [True, True, False, True]
 

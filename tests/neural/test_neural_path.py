@@ -18,7 +18,7 @@ def net() -> hm.MLP:
     net = hm.MLP(2, hidden=(32, 32), generator=generator)
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter.mul_(2.0).add_(0.2 * torch.randn(parameter.shape, generator=generator))
+            parameter.mul_(1.5).add_(0.1 * torch.randn(parameter.shape, generator=generator))
     return net
 
 
@@ -48,10 +48,10 @@ def test_from_a_gaussian_law(net: hm.MLP, fitted: bool, generator: torch.Generat
     law = hm.GaussianLaw(torch.tensor([0.5, -0.3]), torch.tensor([1.5, 0.9])) if fitted else None
     up = hm.ais(model, reference=law, n_chains=256, n_betas=60, generator=generator)
     down = hm.reverse_ais(model, reference=law, n_chains=256, n_betas=60, n_steps=50, generator=generator)
-    assert abs(up.value - exact) < 4 * up.error + 0.002
+    assert abs(up.value - exact) < 4 * up.error + 0.002 and up.error < 0.1
     assert abs(down.value - exact) < 4 * down.error + 0.002
     x = torch.zeros(3, 2)
-    z = hm.log_z(model, reference=law, n_chains=128, n_betas=40, n_steps=20, generator=generator)
+    z = hm.log_z(model, reference=law, n_chains=128, n_betas=60, n_steps=20, generator=generator)
     log_p = hm.log_likelihood(model, x, log_z=z)
     torch.testing.assert_close(log_p.value, (-model.free_energy(x) - z.value).double().detach(), atol=1e-5, rtol=0)
 

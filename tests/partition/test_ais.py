@@ -50,7 +50,7 @@ def test_reverse_estimates_from_exact_samples(name: str, generator: torch.Genera
 
 
 def test_the_bounds_of_a_hard_machine(generator: torch.Generator) -> None:
-    """Forward below and reverse above the exact value on average, which two chains and few temperatures show clearly."""
+    """Forward below and reverse above the exact value on average: two chains and few temperatures show it."""
     rbm = scatter(hm.RBM(hm.Bernoulli(6), hm.Bernoulli(5)), scale=3.0, generator=torch.Generator().manual_seed(1))
     exact = hm.exact_log_z(rbm).value
     betas, n_runs = [0.0, 0.3, 0.6, 1.0], 100

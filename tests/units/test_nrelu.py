@@ -24,7 +24,7 @@ def test_the_reflection_equals_the_long_sum() -> None:
     assert torch.allclose(units.log_partition(FIELD)[:, 0], softplus(shifted).sum(-1), rtol=1e-13, atol=1e-12)
     assert torch.allclose(units.mean(FIELD)[:, 0], shifted.sigmoid().sum(-1), rtol=1e-13, atol=1e-12)
     variance = (shifted.sigmoid() * (-shifted).sigmoid()).sum(-1)
-    assert torch.allclose(units.variance(FIELD)[:, 0], variance, atol=1e-12)
+    assert torch.allclose(units.variance(FIELD)[:, 0], variance, rtol=1e-12, atol=1e-12)
 
 
 def test_softplus_is_close_to_the_mean() -> None:
@@ -35,7 +35,7 @@ def test_softplus_is_close_to_the_mean() -> None:
 
 
 def test_rule_of_nair_and_hinton() -> None:
-    """`max(0, θ + √σ(θ) ε)`: its noise has the variance of the unit to 0.0042; above θ = 5 mean and variance agree too."""
+    """`max(0, θ + √σ(θ) ε)`: its noise has the unit's variance to 0.0042; above θ = 5 mean and variance agree."""
     units = NReLU(1)
     assert (units.variance(FIELD) - FIELD.sigmoid()).abs().max() < 0.0042
     spread = FIELD.sigmoid().sqrt()

@@ -73,7 +73,7 @@ def test_repr_builds_the_same_units(make: Callable[[], Units]) -> None:
     import harmonium.units
 
     units = make()
-    again = eval(repr(units), dict(vars(harmonium.units)))  # the text is ours
+    again = eval(repr(units), dict(vars(harmonium.units)))  # noqa: S307 (the text is ours)
     assert repr(again) == repr(units)
     assert again.shape == units.shape
 

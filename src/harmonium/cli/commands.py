@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from harmonium.cli import training, using
@@ -15,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for name, command in {
+COMMANDS: dict[str, Callable[..., None]] = {
     "demo": training.demo_command,
     "train": training.train_command,
     "resume": training.resume_command,
@@ -25,5 +27,7 @@ for name, command in {
     "report": using.report_command,
     "list": using.list_command,
     "info": using.info_command,
-}.items():
+}
+
+for name, command in COMMANDS.items():
     app.command(name)(command)

@@ -16,7 +16,7 @@ USER_ERROR, DIVERGED = 2, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 when done, 2 for a user's error, 1 when training diverged, 130 or 143 when stopped.
+    """Run the command line and exit: 0 when done, 2 for a user's error, 1 for divergence, 130 or 143 when stopped.
 
     With HARMONIUM_DEBUG set, errors keep their tracebacks.
     """

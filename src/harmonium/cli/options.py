@@ -19,7 +19,8 @@ DataDir = Annotated[
     typer.Option("--data-dir", envvar="HARMONIUM_DATA", help="Folder of the data files.", show_default=False),
 ]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Where to write; a name is chosen if left out.", show_default=False)
+    Path | None,
+    typer.Option("--output", "-o", help="Where to write; a name is chosen if left out.", show_default=False),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the output folder.")]
 

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 
 from harmonium.learning import Callback, Training
-from harmonium.runs import Run
+from harmonium.runs import Config, Run
 
 _SECONDS = 1.0  # between two plain lines, and a tenth of the time so far
 _REFRESH = 0.1  # between two moves of the bar
@@ -53,11 +54,11 @@ class Show:
         if self.style in ("terminal", "plain"):
             print(f"! {text}", file=sys.stderr, flush=True)
 
-    def config(self, run: Run) -> None:
+    def config(self, folder: Path, config: Config) -> None:
         """Print the whole resolved configuration."""
-        self.event("config", folder=str(run.folder), config=run.config.model_dump())
-        self.line(f"# {run.folder}/config.toml")
-        self.line(run.config.to_toml())
+        self.event("config", folder=str(folder), config=config.model_dump())
+        self.line(f"# {folder / 'config.toml'}")
+        self.line(config.to_toml())
 
     def table(self, table: Table) -> None:
         """Print a table."""
@@ -82,7 +83,13 @@ class Show:
         if self.style != "terminal":
             yield Lines(self)
             return
-        columns = (TextColumn("epoch"), MofNCompleteColumn(), BarColumn(24), TimeRemainingColumn(), TextColumn("{task.description}"))
+        columns = (
+            TextColumn("epoch"),
+            MofNCompleteColumn(),
+            BarColumn(24),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+        )
         with Progress(*columns, console=self.console) as bar:
             yield Bar(bar, bar.add_task("", total=run.config.training.epochs))
 

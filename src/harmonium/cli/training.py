@@ -23,7 +23,7 @@ from harmonium.cli.options import (
 )
 from harmonium.cli.show import Show, print_scores
 from harmonium.cli.signals import SignalGuard
-from harmonium.runs import Config, Run, evaluate, next_folder, train
+from harmonium.runs import Config, Run, evaluate, next_folder, prepare, settled, train
 from harmonium.runs.config import merge, read_toml
 
 RUNS = Path("runs")
@@ -41,16 +41,21 @@ MODEL, LEARNING, RUNNING = "Data and model", "Learning", "Running"
 
 def train_command(
     config: Annotated[
-        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file with settings; flags win over it.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="[CONFIG]", help="A TOML file with settings; flags win over it.", show_default=False),
     ] = None,
     data: Annotated[str | None, option("A known data set (see `harmonium info`) or a path.", MODEL)] = None,
     model: Annotated[str | None, option("rbm (visible units follow the data) or gaussian-rbm.", MODEL)] = None,
     binarize: Annotated[
         str | None, option("How gray values become 0 and 1: threshold, sample, resample, or scale.", MODEL)
     ] = None,
-    standardize: Annotated[bool | None, option("Standardize real values.", MODEL, "--standardize/--no-standardize")] = None,
+    standardize: Annotated[
+        bool | None, option("Standardize real values.", MODEL, "--standardize/--no-standardize")
+    ] = None,
     n_hidden: Annotated[int | None, option("Number of hidden units.", MODEL, "--n-hidden")] = None,
-    hidden: Annotated[str | None, option("Hidden units: bernoulli, spin, nrelu, gaussian, binomial, categorical.", MODEL)] = None,
+    hidden: Annotated[
+        str | None, option("Hidden units: bernoulli, spin, nrelu, gaussian, binomial, categorical.", MODEL)
+    ] = None,
     epochs: Annotated[int | None, option("Passes over the data.", LEARNING)] = None,
     batch_size: Annotated[int | None, option("Samples in an update.", LEARNING)] = None,
     objective: Annotated[str | None, option("cd, pcd or tempered-pcd.", LEARNING)] = None,
@@ -64,11 +69,16 @@ def train_command(
     weight_decay: Annotated[float | None, option("Decay of the weights.", LEARNING)] = None,
     centering: Annotated[bool | None, option("Center the gradient.", LEARNING, "--centering/--no-centering")] = None,
     clip: Annotated[float | None, option("Largest norm of the gradient.", LEARNING)] = None,
-    average: Annotated[float | None, option("Memory of the parameter average, such as 0.999; 0 is off.", LEARNING)] = None,
-    assignments: Annotated[
-        list[str] | None, option("Any other setting, such as data.options.noise=0.05. May be repeated.", RUNNING, "--set")
+    average: Annotated[
+        float | None, option("Memory of the parameter average, such as 0.999; 0 is off.", LEARNING)
     ] = None,
-    output: Annotated[Path | None, option("Folder of the run. Default: runs/<data>-<model>-<n>.", RUNNING, "--output", "-o")] = None,
+    assignments: Annotated[
+        list[str] | None,
+        option("Any other setting, such as data.options.noise=0.05. May be repeated.", RUNNING, "--set"),
+    ] = None,
+    output: Annotated[
+        Path | None, option("Folder of the run. Default: runs/<data>-<model>-<n>.", RUNNING, "--output", "-o")
+    ] = None,
     overwrite: Overwrite = False,
     report: Annotated[bool | None, option("Write report.html at the end.", RUNNING, "--report/--no-report")] = None,
     score: Annotated[bool | None, option("Evaluate at the end.", RUNNING, "--evaluate/--no-evaluate")] = None,
@@ -84,7 +94,7 @@ def train_command(
     Settings come from a TOML file, from flags, or from both; what is left out comes from a recipe for the data and the
     model. The run is a folder from which it can be resumed exactly, sampled and evaluated.
 
-    Examples:
+    Try one of these:
 
       harmonium train --data moons --model gaussian-rbm
 
@@ -154,8 +164,11 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> N
     """Make the run of a configuration and train it."""
     check_device(config.run.device)
     folder = next_folder(RUNS, config) if output is None else output
+    config = settled(config)
+    show.config(folder, config)
+    prepared = prepare(config)  # what is wrong with the data is said before a folder is made
     run = Run.create(folder, config, overwrite=overwrite)
-    show.config(run)
+    run.prepared = prepared
     finish(run, show)
 
 

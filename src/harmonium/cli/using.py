@@ -12,7 +12,7 @@ from rich.table import Table
 from torch import Tensor
 
 import harmonium
-from harmonium.cli.options import DataDir, Json, Output, Quiet, RunFolder
+from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
 from harmonium.cli.show import Show, print_scores
 from harmonium.cli.signals import SignalGuard
 from harmonium.cli.training import RUNS
@@ -30,7 +30,9 @@ def sample_command(
     steps: Steps = 1000,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .png, .npy or .csv. Default: samples in the run.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="File to write: .png, .npy or .csv. Default: samples in the run.", show_default=False
+        ),
     ] = None,
     seed: UseSeed = 0,
     as_json: Json = False,
@@ -50,13 +52,19 @@ def sample_command(
 def inpaint_command(
     run: RunFolder,
     missing: Annotated[
-        str, typer.Option(help="What is taken away: a share such as 0.5, or top, bottom, left, right, half of an image.")
+        str,
+        typer.Option(help="What is taken away: a share such as 0.5, or top, bottom, left, right, half of an image."),
     ] = "half",
     n: Annotated[int, typer.Option("-n", min=1, help="How many test samples.")] = 16,
     steps: Steps = 1000,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write: .png, .npy or .csv. Default: inpainting in the run.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: .png, .npy or .csv. Default: inpainting in the run.",
+            show_default=False,
+        ),
     ] = None,
     seed: UseSeed = 0,
     as_json: Json = False,
@@ -108,7 +116,9 @@ def report_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) 
 
 
 def list_command(
-    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = RUNS, as_json: Json = False, quiet: Quiet = False
+    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = RUNS,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """List the runs in a folder with their scores."""
     show = Show(as_json=as_json, quiet=quiet)
@@ -118,9 +128,16 @@ def list_command(
         scores = (run.evaluation() or {}).get("test", {})
         config, done = run.config, run.n_epochs
         epochs = f"{done}/{config.training.epochs}"
-        show.event("run", folder=str(run.folder), data=config.data.name, model=config.model.kind, epochs=done, test=scores)
+        show.event(
+            "run", folder=str(run.folder), data=config.data.name, model=config.model.kind, epochs=done, test=scores
+        )
         table.add_row(
-            str(run.folder), config.data.name, config.model.kind, str(config.model.n_hidden), epochs, scores.get("text", "–")
+            str(run.folder),
+            config.data.name,
+            config.model.kind,
+            str(config.model.n_hidden),
+            epochs,
+            scores.get("text", "–"),
         )
     if runs:
         show.table(table)

@@ -44,9 +44,9 @@ class Guard(Monitor):
 
     The guard then restores parameters, optimizer, chains and averages from the state before last of those it keeps
     every `every` updates, draws a new seed, multiplies the learning rate by `slower` and the number of steps of the
-    chains by `longer`, says so in a `HealthWarning` and in the messages of the history, and training goes on with the
-    next batch. After `n_tries` returns it gives up with `TrainingDiverged`, the model at its last good state. The
-    records of the epochs count the returns as `rollbacks`.
+    chains by `longer`, up to `longest` times those of the beginning, says so in a `HealthWarning` and in the messages
+    of the history, and training goes on with the next batch. After `n_tries` returns it gives up with
+    `TrainingDiverged`, the model at its last good state. The records of the epochs count the returns as `rollbacks`.
 
     A monitor: `fit(..., monitors=[Guard()])`. A resumed run keeps the counts and takes its first state as good.
     """
@@ -58,6 +58,7 @@ class Guard(Monitor):
         n_tries: int = 10,
         slower: float = 0.5,
         longer: float = 1.5,
+        longest: float = 4.0,
         largest_gap: float | None = None,
         largest_jump: float = 100.0,
         largest_saturation: float = 0.9,
@@ -67,18 +68,22 @@ class Guard(Monitor):
                 "`every` must be at least 1, `n_tries` at least 0, `slower` in (0, 1] and `longer` at least 1. "
                 f"Got every={every}, n_tries={n_tries}, slower={slower}, longer={longer}."
             )
-        self.every, self.n_tries, self.slower, self.longer = every, n_tries, slower, longer
+        self.every, self.n_tries = every, n_tries
+        self.slower, self.longer, self.longest = slower, longer, longest
         self.largest_gap, self.largest_jump, self.largest_saturation = largest_gap, largest_jump, largest_saturation
         self.rollbacks = 0
         self.gap, self.usual_gradient, self.n_seen = 0.0, 0.0, 0
         self.gradient_norm, self.saturation = 0.0, 0.0
         self._good: list[_Good] = []
-        self._tries_here = 0
+        self._first_steps = 0
+
+    def on_start(self, training: Training) -> None:
+        """Keep the state before the first update."""
+        if not self._good:
+            self._keep(training)
 
     def on_update(self, training: Training) -> None:
         """Look at an update: keep its state now and then, return to an older one if it is bad."""
-        if not self._good:
-            self._keep(training)
         trouble = self._trouble(training)
         if trouble:
             self.recover(training, trouble)
@@ -89,9 +94,9 @@ class Guard(Monitor):
         """Return to the last good state and go on more carefully, or give up."""
         from harmonium.learning.training import TrainingDiverged  # it asks this guard for help
 
-        if not self._good:  # the first update of all: the model is as it was
-            self._keep(training)
         good = self._good[0]
+        rates = [group["lr"] for group in training.optimizer.param_groups]
+        n_steps = getattr(training.objective, "n_steps", None)
         self._restore(training, good)
         if self.rollbacks >= self.n_tries:
             raise TrainingDiverged(
@@ -100,10 +105,9 @@ class Guard(Monitor):
                 "add input noise or an energy penalty, use spectral normalization, or allow more tries (n_tries)."
             )
         self.rollbacks += 1
-        self._tries_here += 1
         del self._good[1:]
         self.gap, self.n_seen = 0.0, 0
-        rate, n_steps = self._more_careful(training)
+        rate, n_steps = self._more_careful(training, rates, n_steps)
         seed = self._new_seed(training)
         text = (
             f"Training diverged at update {training.update}: {trouble}. Back to the state of update {good.update} with "
@@ -155,6 +159,7 @@ class Guard(Monitor):
         return max(50.0, float(x[0].numel()))
 
     def _keep(self, training: Training) -> None:
+        self._first_steps = self._first_steps or getattr(training.objective, "n_steps", 0)
         good = _Good(
             training.update,
             copy.deepcopy(training.model.state_dict()),
@@ -163,8 +168,6 @@ class Guard(Monitor):
             [copy.deepcopy(transform.state_dict()) for transform in training.transforms],
         )
         self._good = [*self._good[-1:], good]
-        if len(self._good) > 1:
-            self._tries_here = 0
 
     def _restore(self, training: Training, good: _Good) -> None:
         training.model.load_state_dict(good.model)
@@ -174,17 +177,16 @@ class Guard(Monitor):
         for transform, state in zip(training.transforms, good.transforms, strict=True):
             transform.load_state_dict(copy.deepcopy(state))
 
-    def _more_careful(self, training: Training) -> tuple[float, int | None]:
-        """Lower the rate and add steps, once more for each return to the same state."""
-        slower = self.slower**self._tries_here
-        for group in training.optimizer.param_groups:
-            group["lr"] *= slower
+    def _more_careful(self, training: Training, rates: list[float], n_steps: int | None) -> tuple[float, int | None]:
+        """Lower the rates and add steps, from where they were when training diverged."""
+        for group, rate in zip(training.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * self.slower
         if training.schedule is not None:
             training.schedule.base_lrs = [rate * self.slower for rate in training.schedule.base_lrs]
-        n_steps = getattr(training.objective, "n_steps", None)
         if n_steps is not None:
-            n_steps = training.objective.n_steps = math.ceil(n_steps * self.longer**self._tries_here)
-        return training.optimizer.param_groups[0]["lr"], n_steps
+            most = max(n_steps, math.ceil(self.longest * self._first_steps))
+            n_steps = training.objective.n_steps = min(most, math.ceil(n_steps * self.longer))
+        return rates[0] * self.slower, n_steps
 
     def _new_seed(self, training: Training) -> int | None:
         if training.generator is None:
@@ -195,14 +197,14 @@ class Guard(Monitor):
 
     def state_dict(self) -> State:
         """Return the counts and averages."""
-        numbers = [self.rollbacks, self.gap, self.usual_gradient, self.n_seen]
+        numbers = [self.rollbacks, self.gap, self.usual_gradient, self.n_seen, self._first_steps]
         return {"numbers": torch.tensor(numbers, dtype=torch.float64)}
 
     def load_state_dict(self, state: State) -> None:
         """Take them up again."""
         if "numbers" in state:
-            rollbacks, self.gap, self.usual_gradient, n_seen = state["numbers"].tolist()
-            self.rollbacks, self.n_seen = int(rollbacks), int(n_seen)
+            rollbacks, self.gap, self.usual_gradient, n_seen, n_steps = state["numbers"].tolist()
+            self.rollbacks, self.n_seen, self._first_steps = int(rollbacks), int(n_seen), int(n_steps)
         self._good = []
 
 

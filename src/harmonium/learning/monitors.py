@@ -25,6 +25,9 @@ _N_ROWS = 512
 class Monitor(ABC):
     """Metrics at the end of each epoch; `on_update` may gather something on the way. Draws no random numbers."""
 
+    def on_start(self, training: Training) -> None:  # noqa: B027  (a hook)
+        """Be called before the first update."""
+
     def on_update(self, training: Training) -> None:  # noqa: B027  (a hook)
         """Look at an update."""
 

@@ -101,6 +101,8 @@ class Training:
         """Train until the last epoch, or until `stop` is set."""
         if not self.good:
             self._remember()
+        for monitor in self.monitors:
+            monitor.on_start(self)
         for callback in self.callbacks:
             callback.on_start(self)
         while self.epoch < self.epochs and not self.stop:

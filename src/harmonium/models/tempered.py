@@ -66,4 +66,4 @@ class Tempered(BoltzmannMachine):
 
 
 def _leading(beta: Tensor, x: Tensor) -> Tensor:
-    return beta.to(x).reshape(*beta.shape, *(1,) * (x.ndim - beta.ndim))
+    return beta.to(x).reshape((*beta.shape, *(1,) * (x.ndim - beta.ndim)))

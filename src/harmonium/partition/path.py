@@ -81,7 +81,7 @@ class MachinePath:
         for block in self.kept:
             for name in block:
                 if tempered.ties(name, name):
-                    state[name] = Gibbs().sweep(tempered, name, state, generator)
+                    state[name] = Gibbs().sweep(tempered, name, state, generator=generator)
                 else:
                     state[name] = tempered.sample(name, state, generator=generator)
         return self.point(state)

@@ -55,7 +55,7 @@ def free_energy_landscape(model: EnergyModel, x: Tensor) -> Figure:
     levels = torch.linspace(low, high + 1e-3 if high > low else low + 1.0, 25).tolist()
     shades = axes.contourf(*grid, free.clamp(max=high).numpy(), levels=levels, cmap="cividis")
     _dots(axes, x, "white", "data")
-    colorbar(figure, axes, shades, "F(x) in nats, cut 12 above the lowest")
+    colorbar(figure, axes, shades, "F(x) in nats")
     return figure
 
 

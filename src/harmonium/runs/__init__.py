@@ -9,7 +9,7 @@ from harmonium.runs.inpaint import Inpainting, inpaint
 from harmonium.runs.inventory import Available, inventory
 from harmonium.runs.prepare import Prepared, prepare
 from harmonium.runs.recipes import RECIPES, recipe
-from harmonium.runs.run import Run, find_runs, next_folder
+from harmonium.runs.run import Run, find_runs, next_folder, settled
 from harmonium.runs.train import train
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "next_folder",
     "prepare",
     "recipe",
+    "settled",
     "train",
     "write_array",
     "write_table",

@@ -51,7 +51,7 @@ Builder = Callable[[Config, Data, torch.Generator], nn.Module]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of model: what builds it, whether it wants real values (levels are then scaled and standardized), its score.
+    """A kind of model: what builds it, and whether it wants real values (levels are then scaled and standardized).
 
     `evaluate(run)` returns what `evaluation.json` holds; None stands for the log-likelihood of a Boltzmann machine.
     """

@@ -31,8 +31,8 @@ class DamagedCheckpointError(ValueError):
 class Checkpoints:
     """The folder of a run's checkpoints: `update-000000120/` holds tensors, plain values and the manifest of both.
 
-    A checkpoint is written beside the others under a temporary name, synced to the disk and renamed: it appears whole or
-    not at all. The manifest has the SHA-256 of each file, checked on load. The newest three are kept.
+    A checkpoint is written beside the others under a temporary name, synced to the disk and renamed: it appears whole
+    or not at all. The manifest has the SHA-256 of each file, checked on load. The newest three are kept.
     """
 
     folder: Path

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from harmonium.runs.recipes import recipe
 
@@ -30,7 +30,7 @@ class DataSection(Section):
     data_dir: str | None = None
     binarize: Literal["none", "threshold", "sample", "resample", "scale"] = "none"
     standardize: bool = True
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     options: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -38,7 +38,7 @@ class ModelSection(Section):
     """Which model; `options` are those of its kind."""
 
     kind: str = "rbm"
-    n_hidden: int = Field(500, ge=1)
+    n_hidden: int = Field(default=500, ge=1)
     hidden: str = "bernoulli"
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -61,23 +61,23 @@ class TrainingSection(Section):
     """How it learns. A rate, limit or target of 0 is off."""
 
     objective: str = "pcd"
-    n_steps: int = Field(1, ge=1)
-    n_chains: int = Field(128, ge=1)
+    n_steps: int = Field(default=1, ge=1)
+    n_chains: int = Field(default=128, ge=1)
     betas: list[float] = Field(default_factory=lambda: [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    epochs: int = Field(20, ge=0)
-    batch_size: int = Field(128, ge=1)
+    epochs: int = Field(default=20, ge=0)
+    batch_size: int = Field(default=128, ge=1)
     optimizer: Literal["sgd", "adam"] = "sgd"
-    learning_rate: float = Field(0.05, gt=0)
+    learning_rate: float = Field(default=0.05, gt=0)
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    final_learning_rate: float = Field(0.0, ge=0)
-    momentum: float = Field(0.0, ge=0, lt=1)
-    weight_decay: float = Field(0.0, ge=0)
+    final_learning_rate: float = Field(default=0.0, ge=0)
+    momentum: float = Field(default=0.0, ge=0, lt=1)
+    weight_decay: float = Field(default=0.0, ge=0)
     centering: bool = False
-    sparsity_target: float = Field(0.1, gt=0, lt=1)
-    sparsity_rate: float = Field(0.0, ge=0)
-    clip: float = Field(0.0, ge=0)
-    norm_limit: float = Field(0.0, ge=0)
-    average: float = Field(0.0, ge=0, lt=1)
+    sparsity_target: float = Field(default=0.1, gt=0, lt=1)
+    sparsity_rate: float = Field(default=0.0, ge=0)
+    clip: float = Field(default=0.0, ge=0)
+    norm_limit: float = Field(default=0.0, ge=0)
+    average: float = Field(default=0.0, ge=0, lt=1)
     track_likelihood: bool = True
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -88,6 +88,12 @@ class TrainingSection(Section):
 
         return known(value, OBJECTIVES)
 
+    @model_validator(mode="after")
+    def _schedule_goes_somewhere(self) -> Self:
+        if self.final_learning_rate and self.schedule == "constant":
+            raise ValueError("final_learning_rate needs a schedule that goes there: choose linear or cosine")
+        return self
+
 
 class RunSection(Section):
     """Where and how it runs: seed, device, threads, checkpoints, and what is done when training has ended.
@@ -96,11 +102,11 @@ class RunSection(Section):
     epoch every `checkpoint_seconds`, and every `checkpoint_updates` updates if that is not 0.
     """
 
-    seed: int = Field(0, ge=0)
+    seed: int = Field(default=0, ge=0)
     device: str = "cpu"
-    threads: int | None = Field(None, ge=1)
-    checkpoint_seconds: float = Field(60.0, gt=0)
-    checkpoint_updates: int = Field(0, ge=0)
+    threads: int | None = Field(default=None, ge=1)
+    checkpoint_seconds: float = Field(default=60.0, gt=0)
+    checkpoint_updates: int = Field(default=0, ge=0)
     evaluate: bool = True
     report: bool = True
 
@@ -114,9 +120,9 @@ class Config(Section):
     """
 
     data: DataSection
-    model: ModelSection = Field(default_factory=ModelSection)
-    training: TrainingSection = Field(default_factory=TrainingSection)
-    run: RunSection = Field(default_factory=RunSection)
+    model: ModelSection = Field(default_factory=lambda: ModelSection())
+    training: TrainingSection = Field(default_factory=lambda: TrainingSection())
+    run: RunSection = Field(default_factory=lambda: RunSection())
 
     @classmethod
     def resolve(cls, *layers: Mapping[str, Any]) -> Config:
@@ -125,7 +131,9 @@ class Config(Section):
         for layer in layers:
             given = merge(given, layer)
         data, model = given.get("data", {}), given.get("model", {})
-        name, kind = (part.get(key) if isinstance(part, Mapping) else None for part, key in ((data, "name"), (model, "kind")))
+        name, kind = (
+            part.get(key) if isinstance(part, Mapping) else None for part, key in ((data, "name"), (model, "kind"))
+        )
         if not name:
             raise ConfigError("No data is chosen. Give --data with a name or a path, or `name` in section [data].")
         settings = merge(recipe(str(name), str(kind or "rbm")), given)

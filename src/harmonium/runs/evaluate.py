@@ -42,7 +42,9 @@ def evaluate(run: Run, *, n_chains: int = 512, n_betas: int = 1000) -> dict[str,
     if not isinstance(model, BoltzmannMachine):
         return scores | {"likelihood": f"a {run.config.model.kind} has no likelihood that can be trusted"}
     if run.config.data.binarize == "scale":
-        return scores | {"likelihood": "none: gray values are not values of binary units. Train with --binarize sample."}
+        return scores | {
+            "likelihood": "none: gray values are not values of binary units. Train with --binarize sample."
+        }
     rows = {split: x for split in SPLITS if (x := complete(run.rows(split))) is not None}
     if data.transform is not None:
         rows["train"] = data.transform(rows["train"], generator=generator)

@@ -20,7 +20,7 @@ HALVES = {"top": (-2, 0), "bottom": (-2, 1), "left": (-1, 0), "right": (-1, 1), 
 
 @dataclass(frozen=True, eq=False)
 class Inpainting:
-    """Samples of the test data: as they are, with NaN where values were taken away, and filled in; on the data's scale."""
+    """Test samples on the data's scale: as they are, with NaN where values were taken away, and filled in."""
 
     original: Tensor
     given: Tensor
@@ -28,13 +28,15 @@ class Inpainting:
 
 
 def missing_mask(missing: str, data: Data, n: int, *, generator: torch.Generator | None = None) -> Tensor:
-    """Return `(n, *shape)` booleans, True where a value is taken away: a share of the units at random, or half an image.
+    """Return `(n, *shape)` booleans, True where a value is taken away: a random share of the units, or half an image.
 
     A column of a table goes as a whole.
     """
     if missing in HALVES:
         if len(data.shape) < 2:
-            raise ValueError(f"`missing` = {missing} is for images. {data.name} has no rows and columns: give a share, 0.5.")
+            raise ValueError(
+                f"`missing` = {missing} is for images. {data.name} has no rows and columns: give a share, 0.5."
+            )
         axis, which = HALVES[missing]
         size = data.shape[axis]
         mask = torch.zeros(n, *data.shape, dtype=torch.bool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,15 +51,17 @@ def prepare(config: Config) -> Prepared:
     except TypeError as error:  # an option that the loader does not take
         raise ValueError(str(error)) from error
     if section.binarize == "scale" and data.kind != "levels":
-        raise ValueError(f"`binarize = \"scale\"` is for images with levels. {data.name} holds {data.kind} data: leave it out.")
+        raise ValueError(
+            f'`binarize = "scale"` is for images with levels. {data.name} holds {data.kind} data: leave it out.'
+        )
     if kind.real:
         return real_values(data, section.standardize)
     if data.kind == "levels":
         if section.binarize != "scale":
             raise ValueError(
-                f"{data.name} holds {data.note.split(';')[0]}, and model {config.model.kind!r} wants 0 and 1. Choose how with "
-                "--binarize threshold, sample (once), resample (anew each epoch) or scale (gray values as probabilities); "
-                "or choose --model gaussian-rbm. Likelihoods of different choices cannot be compared."
+                f"{data.name} holds {data.note.split(';')[0]}, and model {config.model.kind!r} wants 0 and 1. Choose "
+                "how with --binarize threshold, sample (once), resample (anew each epoch) or scale (gray values as "
+                "probabilities); or choose --model gaussian-rbm. Likelihoods of different choices cannot be compared."
             )
         return scaled(data)
     return real_values(data, section.standardize) if data.kind == "real" else Prepared(data)
@@ -66,7 +69,9 @@ def prepare(config: Config) -> Prepared:
 
 def scaled(data: Data) -> Prepared:
     """Return levels as `x / levels` in [0, 1]."""
-    parts = {split: scale(x, data.levels) for split in SPLITS if (x := getattr(data, split)) is not None}
+    parts: dict[str, Any] = {
+        split: scale(x, data.levels) for split in SPLITS if (x := getattr(data, split)) is not None
+    }
     note = f"{DESCRIPTIONS['scale'].replace('levels', str(data.levels))}; {data.note}"
     return Prepared(dataclasses.replace(data, kind="real", levels=None, note=note, **parts))
 
@@ -75,15 +80,15 @@ def real_values(data: Data, standardized: bool) -> Prepared:
     """Return real values: levels scaled to [0, 1], then each value standardized on the training split if wanted."""
     if data.kind not in ("levels", "real"):
         raise ValueError(
-            f"{data.name} holds {data.kind} data, for which Gaussian units are wrong. Choose --model rbm, whose visible units "
-            "follow the data."
+            f"{data.name} holds {data.kind} data, for which Gaussian units are wrong. Choose --model rbm, whose "
+            "visible units follow the data."
         )
     if data.kind == "levels":
         data = scaled(data).data
     if not standardized:
         return Prepared(data)
     train, mean, std = standardize(data.train)
-    parts = {split: (x - mean) / std for split in SPLITS[1:] if (x := getattr(data, split)) is not None}
+    parts: dict[str, Any] = {split: (x - mean) / std for split in SPLITS[1:] if (x := getattr(data, split)) is not None}
     note = f"{DESCRIPTIONS['standardize']}; {data.note}"
     return Prepared(dataclasses.replace(data, train=train, note=note, **parts), mean, std)
 

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor, nn
 
-from harmonium.data import Data
+from harmonium.data import DATASETS, Data
 from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, write_atomic
 from harmonium.runs.build import build_model, sample_shape
 from harmonium.runs.checkpoints import Checkpoints, detached
@@ -35,9 +35,9 @@ FILES = (CONFIG, METRICS, TIMING, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURE
 class Run:
     """The folder of one run. `Run.create` makes it from a configuration, `Run.open` finds it again.
 
-    `config.toml` is the resolved configuration, `metrics.jsonl` has one line an epoch, `model.safetensors` the model (the
-    averaged one where an average is kept), `checkpoints/` the training state, `evaluation.json` the scores, `figures/`
-    and `report.html` the pictures. Wall-clock times are in `timing.jsonl`, apart from what must be reproducible.
+    `config.toml` is the resolved configuration, `metrics.jsonl` has one line an epoch, `model.safetensors` the model
+    (the averaged one where an average is kept), `checkpoints/` the training state, `evaluation.json` the scores,
+    `figures/` and `report.html` the pictures. Wall-clock times are apart, in `timing.jsonl`.
     """
 
     def __init__(self, folder: Path, config: Config) -> None:
@@ -63,9 +63,7 @@ class Run:
         for name in sorted(held & set(FILES), key=FILES.index, reverse=True):  # the configuration last
             remove_atomic(path / name)
         remove_temporary(path)
-        if config.run.threads is None:
-            threads = config.run.model_copy(update={"threads": torch.get_num_threads()})
-            config = config.model_copy(update={"run": threads})
+        config = settled(config)
         write_atomic(path / CONFIG, config.to_toml().encode())
         return cls(path, config)
 
@@ -87,7 +85,7 @@ class Run:
         return self.prepared.data
 
     def rows(self, split: str) -> Tensor | None:
-        """Return the samples of a split in the shape and type that the model takes, or None if there is no such split."""
+        """Return the samples of a split in the shape and type that the model takes, or None without that split."""
         model = self.untrained()
         x = self.prepared.rows(split, sample_shape(model, self.data()))
         return None if x is None else x.to(next(model.parameters()))
@@ -162,16 +160,38 @@ class Run:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise ValueError(f"{self.folder} is being trained by another process. Wait, or stop that one.") from None
+                raise ValueError(
+                    f"{self.folder} is being trained by another process. Wait, or stop that one."
+                ) from None
             remove_temporary(self.folder)
             self.checkpoints.tidy()
             yield
 
 
+def settled(config: Config) -> Config:
+    """Return the configuration with what this machine decides: the number of threads, and paths from the root.
+
+    >>> settled(Config.resolve({"data": {"name": "ising"}, "run": {"threads": 2}})).run.threads
+    2
+    """
+    data, run = config.data, config.run
+    if data.name not in DATASETS and Path(data.name).expanduser().exists():
+        data = data.model_copy(update={"name": str(Path(data.name).expanduser().resolve())})
+    if data.data_dir is not None:
+        data = data.model_copy(update={"data_dir": str(Path(data.data_dir).expanduser().resolve())})
+    if run.threads is None:
+        run = run.model_copy(update={"threads": torch.get_num_threads()})
+    return config.model_copy(update={"data": data, "run": run})
+
+
 def next_folder(root: Path, config: Config) -> Path:
     """Return the next free `<root>/<data>-<model>-<n>`."""
     stem = re.sub(r"[^\w.-]+", "-", f"{Path(config.data.name).stem}-{config.model.kind}")
-    taken = [int(path.name.removeprefix(f"{stem}-")) for path in root.glob(f"{stem}-*") if path.name[len(stem) + 1 :].isdigit()]
+    taken = [
+        int(path.name.removeprefix(f"{stem}-"))
+        for path in root.glob(f"{stem}-*")
+        if path.name[len(stem) + 1 :].isdigit()
+    ]
     return root / f"{stem}-{max(taken, default=0) + 1}"
 
 

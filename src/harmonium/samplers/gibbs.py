@@ -53,14 +53,16 @@ class Gibbs(Sampler):
                 if self.clamp.get(layer, False) is True:
                     continue
                 if machine.ties(layer, layer):
-                    state[layer] = self.sweep(machine, layer, state, generator)
+                    state[layer] = self.sweep(machine, layer, state, generator=generator)
                     continue
                 fields[layer] = machine.field(layer, state)
                 drawn = machine.layer(layer).sample(fields[layer], generator=generator)
                 state[layer] = self.hold(layer, state[layer], drawn)
         return state, {"fields": fields}
 
-    def sweep(self, machine: BoltzmannMachine, layer: str, state: State, generator: torch.Generator | None) -> Tensor:
+    def sweep(
+        self, machine: BoltzmannMachine, layer: str, state: State, *, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Draw the sites of a layer tied to itself one after another."""
         units = machine.layer(layer)
         x = state[layer].clone()

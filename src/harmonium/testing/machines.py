@@ -47,7 +47,7 @@ def tiny_boltzmann_machine(kind: str = "Spin", *, generator: torch.Generator | N
     """Return a machine of one layer tied to itself, in float64 with random parameters."""
     units = TINY_UNITS[kind]()
     terms: list[tuple[tuple[str, ...], Coupling]] = [(("x", "x"), Symmetric(units.shape)), (("x",), Bias(units.shape))]
-    return scatter(BoltzmannMachine({"x": units}, terms), generator=generator)
+    return scatter(BoltzmannMachine({"x": units}, terms), scale=0.6, generator=generator)
 
 
 def tiny_deep_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:

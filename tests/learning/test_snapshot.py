@@ -1,0 +1,166 @@
+"""A run cut at any update and taken up again ends bit for bit where the uninterrupted one does."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import harmonium as hm
+from harmonium.learning import Training, default_monitors, restore, snapshot
+from tests.learning.machines import small_bars
+
+Build = Callable[[], Training]
+
+
+def training(
+    objective: Callable[[], hm.Contrastive],
+    optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD,
+    *,
+    missing: bool = False,
+    schedule: Callable[..., Any] | None = None,
+    transforms: Callable[[], list[Any]] = list,
+    monitors: Callable[[], list[Any]] = default_monitors,
+    gaussian: bool = False,
+) -> Training:
+    x = small_bars().float().repeat(3, 1)
+    if gaussian:
+        x = x + 0.1 * torch.empty_like(x).normal_(generator=torch.Generator().manual_seed(3))
+    if missing:
+        x[torch.empty_like(x).uniform_(generator=torch.Generator().manual_seed(2)) < 0.2] = torch.nan
+    units = hm.Gaussian(9) if gaussian else hm.Bernoulli(9)
+    rbm = hm.RBM(units, hm.Bernoulli(5), generator=torch.Generator().manual_seed(1))
+    hm.initialize(rbm, x)
+    with torch.no_grad():
+        rbm.weight.mul_(50)  # so that the chains feel each other's layers
+    steps = optimizer(rbm.parameters(), lr=0.01)
+    return Training(
+        rbm,
+        x,
+        objective(),
+        optimizer=steps,
+        epochs=4,
+        batch_size=10,
+        validation=x[:5].nan_to_num(),
+        transforms=transforms(),
+        schedule=None if schedule is None else schedule(steps),
+        monitors=monitors(),
+        generator=torch.Generator().manual_seed(7),
+    )
+
+
+CASES: dict[str, Build] = {
+    "CD": lambda: training(hm.CD),
+    "PCD": lambda: training(lambda: hm.PCD(n_chains=6)),
+    "TemperedPCD": lambda: training(lambda: hm.TemperedPCD(n_chains=4, betas=(0.0, 0.5, 1.0))),
+    "PCD by Metropolis": lambda: training(lambda: hm.PCD(n_chains=6, sampler=hm.Metropolis())),
+    "Adam": lambda: training(hm.CD, torch.optim.Adam),
+    "momentum": lambda: training(hm.CD, lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9)),
+    "schedule": lambda: training(hm.CD, schedule=lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 4)),
+    "warm-up": lambda: training(hm.CD, schedule=lambda o: torch.optim.lr_scheduler.LinearLR(o, 0.1, total_iters=3)),
+    "averages": lambda: training(
+        lambda: hm.PCD(n_chains=6),
+        transforms=lambda: [hm.Centering(), hm.Sparsity(0.1, 0.1), hm.WeightDecay(0.01), hm.ParameterAverage(0.9, 3)],
+    ),
+    "missing values": lambda: training(lambda: hm.PCD(n_chains=6), missing=True),
+    "Gaussian units": lambda: training(lambda: hm.PCD(n_chains=6), torch.optim.Adam, gaussian=True),
+    "running likelihood": lambda: training(
+        lambda: hm.PCD(n_chains=6), monitors=lambda: [hm.LikelihoodTrack(n_particles=16, every=2)]
+    ),
+}
+
+
+class StopAt(hm.Callback):
+    """Stops a run after an update."""
+
+    def __init__(self, update: int) -> None:
+        self.update = update
+
+    def on_update(self, training: Training) -> None:
+        training.stop = training.stop or training.update == self.update
+
+
+def through_json(tensors: dict[str, Tensor], plain: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Copy a snapshot as saving would: tensors by value, the rest as text."""
+    return {name: value.clone() for name, value in tensors.items()}, json.loads(json.dumps(plain))
+
+
+def equal(first: Any, second: Any) -> bool:
+    if isinstance(first, Tensor):
+        return first.dtype == second.dtype and torch.equal(first, second)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(equal(first[key], second[key]) for key in first)
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(equal, first, second))
+    return first == second
+
+
+def outcome(run: Training) -> tuple[Any, Any]:
+    tensors, plain = through_json(*snapshot(run))
+    plain.pop("seconds")
+    return tensors, plain
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cut", [1, 5, 7, 15])
+def test_an_interrupted_run_ends_the_same(case: str, cut: int) -> None:
+    """48 rows in batches of 10: update 5 is the last of an epoch, the others lie inside one."""
+    straight = CASES[case]()
+    straight.run()
+    assert straight.update == 20
+    first = CASES[case]()
+    first.callbacks = (StopAt(cut),)
+    first.run()
+    assert first.update == cut
+    saved = through_json(*snapshot(first))
+    second = CASES[case]()
+    restore(second, *saved)
+    second.run()
+    assert equal(outcome(second), outcome(straight))
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+def test_a_snapshot_can_be_used_twice() -> None:
+    first = CASES["averages"]()
+    first.callbacks = (StopAt(7),)
+    first.run()
+    saved = through_json(*snapshot(first))
+    kept = copy.deepcopy(saved)
+    results = []
+    for _ in range(2):
+        again = CASES["averages"]()
+        restore(again, *saved)
+        again.run()
+        results.append(outcome(again))
+    assert equal(*results)
+    assert equal(saved, kept)
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.parametrize("lost", ["generator", "order", "optimizer.0.momentum_buffer", "objective.hidden"])
+def test_what_a_snapshot_holds_is_needed(lost: str) -> None:
+    """The negative control: with any of its parts spoiled the run ends elsewhere."""
+
+    def build() -> Training:
+        return training(lambda: hm.PCD(n_chains=6), lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9))
+
+    straight = build()
+    straight.run()
+    first = build()
+    first.callbacks = (StopAt(7),)
+    first.run()
+    tensors, plain = through_json(*snapshot(first))
+    if lost == "generator":
+        tensors[lost] = torch.Generator().manual_seed(99).get_state()
+    else:
+        tensors[lost] = tensors[lost].flip(0)
+    second = build()
+    restore(second, tensors, plain)
+    second.run()
+    assert not torch.equal(second.model.weight, straight.model.weight)

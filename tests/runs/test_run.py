@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from harmonium.runs import Config, Run, evaluate, find_runs, inpaint, inventory, next_folder, prepare, train
+from harmonium.runs.build import build_model, visible_units
+from harmonium.runs.evaluate import baseline
+from harmonium.runs.inpaint import missing_mask
+from harmonium.units import Bernoulli, Categorical, Gaussian, Mixed, Poisson
+
+
+def config(name: str, /, binarize: str = "none", **model: Any) -> Config:
+    return Config.resolve(
+        {
+            "data": {"name": name, "binarize": binarize},
+            "model": {"n_hidden": 4, **model},
+            "training": {"epochs": 2, "n_chains": 8},
+            "run": {"threads": 1},
+        }
+    )
+
+
+def test_a_run_is_never_overwritten_unless_told(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    Run.create(folder, config("bars-and-stripes"))
+    with pytest.raises(ValueError, match="already holds a run"):
+        Run.create(folder, config("ising"))
+    assert Run.open(folder).config.data.name == "bars-and-stripes"
+    Run.open(folder).write_evaluation({"old": True})
+    assert Run.create(folder, config("ising"), overwrite=True).evaluation() is None
+    assert Run.open(folder).config.data.name == "ising"
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(ValueError, match="other things in it"):
+        Run.create(tmp_path, config("ising"), overwrite=True)
+    assert (tmp_path / "letter.txt").exists()
+    with pytest.raises(ValueError, match="holds no run"):
+        Run.open(tmp_path)
+
+
+def test_folders_are_numbered(tmp_path: Path) -> None:
+    first = next_folder(tmp_path, config("ising"))
+    assert first.name == "ising-rbm-1"
+    Run.create(first, config("ising"))
+    assert next_folder(tmp_path, config("ising")).name == "ising-rbm-2"
+    assert [run.folder.name for run in find_runs(tmp_path)] == ["ising-rbm-1"]
+
+
+def test_two_processes_do_not_write_one_run(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", config("bars-and-stripes"))
+    with run.writing(), pytest.raises(ValueError, match="another process"):
+        train(run)
+
+
+def test_gray_images_must_be_binarized_by_choice() -> None:
+    with pytest.raises(ValueError, match="Choose how with --binarize"):
+        prepare(config("digits"))
+    assert prepare(config("digits", "threshold")).data.kind == "binary"
+    scaled = prepare(config("digits", "scale")).data
+    assert scaled.train.min() >= 0 and scaled.train.max() <= 1 and "x/16" in scaled.note
+    assert prepare(config("digits", "resample")).data.transform is not None
+    with pytest.raises(ValueError, match="Gaussian units are wrong"):
+        prepare(config("ising", kind="gaussian-rbm"))
+    with pytest.raises(ValueError, match="leave it out"):
+        prepare(config("moons", "scale"))
+
+
+def test_standardized_values_come_back(generator: torch.Generator) -> None:
+    prepared = prepare(config("digits", kind="gaussian-rbm"))
+    x = prepared.data.train
+    assert x.mean().item() == pytest.approx(0, abs=1e-5) and "standardized" in prepared.data.note
+    pixels = prepared.restored(x.flatten(1)) * 16
+    assert torch.allclose(pixels, pixels.round(), atol=1e-3)
+    assert pixels.shape[1:] == (1, 8, 8)
+
+
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    rows = [f"{i % 2},{'abc'[i % 3]},{i * 0.37:.2f}" for i in range(60)]
+    path.write_text("\n".join(["switch,letter,size", *rows]))
+    return path
+
+
+def test_visible_units_follow_the_data(tmp_path: Path) -> None:
+    np.save(tmp_path / "counts.npy", np.arange(60).reshape(20, 3))
+    assert isinstance(visible_units(prepare(config("moons")).data), Gaussian)
+    assert isinstance(visible_units(prepare(config("ising")).data), Bernoulli)
+    assert isinstance(visible_units(prepare(config(str(tmp_path / "counts.npy"))).data), Poisson)
+    mixed = visible_units(prepare(config(str(table(tmp_path)))).data)
+    assert isinstance(mixed, Mixed)
+    assert [type(part) for part in mixed.parts] == [Bernoulli, Categorical, Gaussian]
+
+
+@pytest.mark.parametrize("hidden", ["bernoulli", "spin", "nrelu", "gaussian", "binomial", "categorical"])
+def test_every_hidden_unit_can_be_asked_for(hidden: str, tmp_path: Path) -> None:
+    settings = config("bars-and-stripes", hidden=hidden)
+    run = Run.create(tmp_path / "run", settings)
+    train(run)
+    rows = run.rows("train")
+    assert rows is not None
+    assert run.model().free_energy(rows).shape == (len(rows),)  # type: ignore[operator]
+
+
+def test_evaluation_is_exact_where_it_can_be(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", config("bars-and-stripes"))
+    with pytest.raises(ValueError, match="has no model yet"):
+        run.model()
+    train(run)
+    assert run.finished and run.n_epochs == 2
+    scores = evaluate(run)
+    run.write_evaluation(scores)
+    assert scores["test"]["kind"] == "exact"
+    assert run.evaluation() == scores
+    model, x = run.model(), run.rows("test")
+    states = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 16)
+    log_z = (-model.free_energy(states)).double().logsumexp(0)  # type: ignore[operator]
+    truth = (-model.free_energy(x).double() - log_z).mean().item()  # type: ignore[operator]
+    assert scores["test"]["value"] == pytest.approx(truth, abs=1e-4)
+
+
+def test_gray_values_as_probabilities_have_no_likelihood(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", config("digits", "scale"))
+    train(run)
+    scores = evaluate(run)
+    assert "none" in scores["likelihood"] and "test" not in scores
+
+
+def test_baselines_are_known_laws(generator: torch.Generator) -> None:
+    data = prepare(config("moons")).data
+    x = torch.randn(20_000, 2, generator=generator)
+    score = baseline(data, x, x)["baseline"]
+    assert score["name"] == "a single Gaussian"
+    assert score["value"] == pytest.approx(-math.log(2 * math.pi) - 1, abs=0.03)
+    binary = prepare(config("ising")).data
+    flips = (torch.rand(20_000, 16, generator=generator) < 0.5).float()
+    assert baseline(binary, flips, flips)["baseline"]["value"] == pytest.approx(-16 * math.log(2), abs=0.02)
+
+
+def test_known_values_stay_when_the_rest_is_drawn(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", config("bars-and-stripes"))
+    train(run)
+    for missing in ("0.5", "half", "top", "left"):
+        result = inpaint(run, missing, n=5, n_steps=3)
+        known = ~result.given.isnan()
+        assert 0 < known.float().mean() < 1
+        assert torch.equal(result.filled[known], result.original[known])
+        assert result.filled.shape == (5, 1, 4, 4)
+    with pytest.raises(ValueError, match="share between 0 and 1"):
+        inpaint(run, "most", n=2)
+
+
+def test_columns_go_as_a_whole(tmp_path: Path, generator: torch.Generator) -> None:
+    data = prepare(config(str(table(tmp_path)))).data
+    mask = missing_mask("0.5", data, 200, generator=generator)
+    letter = mask[:, 1:4]
+    assert torch.equal(letter.any(1), letter.all(1))
+    assert 0.3 < letter.float().mean() < 0.7
+
+
+def test_the_inventory_knows_what_is_missing(tmp_path: Path) -> None:
+    items = {item.name: item for item in inventory(str(tmp_path))}
+    assert items["digits"].embedded and not items["digits"].missing
+    assert items["mnist"].missing[0] == "mnist/train-images-idx3-ubyte.gz"
+    (tmp_path / "faces-grey").mkdir()
+    (tmp_path / "faces-grey/frey_faces.npz").write_bytes(b"")
+    assert not {item.name: item for item in inventory(str(tmp_path))}["frey"].missing
+
+
+def test_models_start_from_the_seed() -> None:
+    settings = config("bars-and-stripes")
+    data = prepare(settings).data
+    one, two, other = (
+        build_model(settings, data, torch.Generator().manual_seed(seed)).state_dict() for seed in (0, 0, 1)
+    )
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in one)
