@@ -79,11 +79,13 @@ def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, f
         known = few_labels(y, arguments.labels, generator)
         labeled = (x[known], y[known])
         y = torch.full_like(y, -1)
+    groups = y if labeled is None else torch.zeros_like(y)  # chains start at blurred digits
+    starts = hm.ClassGaussians.fitted(x, groups, floor=0.1)
     jem = hm.JEM(hm.SmallConv((1, 28, 28), 10, generator=generator))
     objective = hm.JointLikelihood(
         n_steps=2 if arguments.smoke else arguments.steps,
         sampler=hm.Langevin(step_size=arguments.step_size, noise=arguments.noise),
-        buffer=hm.ReplayBuffer(n_chains=5000, renewal=0.02),
+        buffer=hm.ReplayBuffer(n_chains=2000, renewal=0.05, starts=starts),
         generation_weight=0.0 if arguments.baseline else arguments.generation_weight,
         input_noise=arguments.input_noise,
         labeled=labeled,

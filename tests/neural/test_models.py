@@ -164,6 +164,8 @@ def test_a_spectral_layer_stands_still_in_evaluation(generator: torch.Generator)
 def test_unknown_activation() -> None:
     with pytest.raises(ValueError, match="smooth ones. Got 'relu'"):
         hm.MLP(2, activation="relu")
+    with pytest.raises(ValueError, match="multiples of `patch`"):
+        hm.SmallConv((1, 10, 10))
     for cls in (hm.SmallConv, hm.SmallResidual):
         with pytest.raises(ValueError, match="channels, height, width"):
             cls((8, 8))

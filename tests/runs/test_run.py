@@ -178,7 +178,20 @@ def test_models_start_from_the_seed() -> None:
     settings = config("bars-and-stripes")
     data = prepare(settings).data
     one, two, other = (
-        build_model(settings, data, torch.Generator().manual_seed(seed)).state_dict() for seed in (0, 0, 1)
+        build_model(settings, data, generator=torch.Generator().manual_seed(seed)).state_dict() for seed in (0, 0, 1)
     )
     assert all(torch.equal(one[name], two[name]) for name in one)
     assert any(not torch.equal(one[name], other[name]) for name in one)
+
+
+def test_spread_components_start_as_probable_as_none() -> None:
+    """With `c_j = -(bᵀW_j + ½‖W_j‖²)/σ²` the states with one active unit have the weight of the state with none."""
+    settings = config("moons", options={"weight_scale": 0.3})
+    rbm: Any = build_model(settings, prepare(settings).data, generator=torch.Generator().manual_seed(0))
+    one = torch.cat([torch.zeros(1, 4), torch.eye(4)])
+    weights = -rbm.energy({"hidden": one})
+    assert torch.allclose(weights, weights[:1].expand(5), atol=1e-4)
+    assert not torch.allclose(-rbm.energy({"hidden": torch.ones(1, 4)}), weights[:1], atol=1e-4)
+    with pytest.raises(ValueError, match="Gaussian visible units"):
+        prepared = prepare(config("ising")).data
+        build_model(config("ising", options={"weight_scale": 1.0}), prepared, generator=torch.Generator())

@@ -150,7 +150,7 @@ def print_scores(show: Show, run: Run, scores: dict[str, Any]) -> None:
         if split in scores:
             show.line(f"{split:>5} log-likelihood  {scores[split]['text']} nats, mean of {scores[split]['n']:,}")
     if "baseline" in scores:
-        show.line(f"      {scores['baseline']['name']} reaches {scores['baseline']['value']:.4g} nats")
+        show.line(f"      for comparison, {scores['baseline']['name']}: {scores['baseline']['value']:.4g} nats")
     if "energy_distance" in scores:
         distance = scores["energy_distance"]
         show.line(f"      samples against data: energy distance {distance['value']:.2g}, p = {distance['p_value']:.3g}")

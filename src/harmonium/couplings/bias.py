@@ -14,8 +14,8 @@ class Bias(Coupling):
 
     With `shared=True` all places of an image have one value a channel, as the filters of a convolution do.
 
-    >>> Bias(3)(torch.ones(2, 3))
-    tensor([0., 0.], grad_fn=<SumBackward1>)
+    >>> Bias(3)(torch.ones(2, 3)).tolist()
+    [0.0, 0.0]
     """
 
     def __init__(self, shape: int | tuple[int, ...], shared: bool = False) -> None:

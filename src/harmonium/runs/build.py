@@ -34,6 +34,7 @@ from harmonium.learning import (
 from harmonium.models import RBM, BoltzmannMachine
 from harmonium.runs.config import Config, TrainingSection
 from harmonium.runs.prepare import Prepared, complete
+from harmonium.types import draw_normal
 from harmonium.units import (
     Bernoulli,
     Binomial,
@@ -46,7 +47,8 @@ from harmonium.units import (
     Units,
 )
 
-Builder = Callable[[Config, Data, torch.Generator], nn.Module]
+Builder = Callable[..., nn.Module]
+"""`builder(config, data, *, generator)` returns a model, untrained."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def table_units(columns: Sequence[Column]) -> Units:
     return Mixed(*parts)
 
 
-def build_rbm(config: Config, data: Data, generator: torch.Generator) -> nn.Module:
+def build_rbm(config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:
     """Return an RBM whose visible units fit the data, its biases fitted to the training split."""
     if data.kind == "real" and config.data.binarize == "scale":
         visible: Units = Bernoulli(math.prod(data.shape))
@@ -106,7 +108,25 @@ def build_rbm(config: Config, data: Data, generator: torch.Generator) -> nn.Modu
     rbm = RBM(visible, hidden_units(config), generator=generator)
     rows = data.train[:10_000].reshape(-1, *visible.shape)
     initialize(rbm, rows if data.transform is None else data.transform(rows, generator=generator))
+    if "weight_scale" in config.model.options:
+        spread_components(rbm, float(config.model.options["weight_scale"]), generator=generator)
     return rbm
+
+
+@torch.no_grad()
+def spread_components(rbm: RBM, scale: float, *, generator: torch.Generator | None = None) -> None:
+    """Start a Gaussian RBM as a mixture whose components lie apart: `W_ij ~ scale · σ_i N(0, 1)`.
+
+    Given z, `x ~ N(b + Wz, (scale σ)²)`, and `c_j = -(bᵀW_j + ½‖W_j‖²)/σ²` makes one active unit as probable as none.
+    """
+    if not isinstance(rbm.visible, Gaussian):
+        raise ValueError(f"`weight_scale` is for Gaussian visible units. Got {rbm.visible!r}. Leave it out.")
+    visible = rbm.visible
+    spread = visible.sigma.clone().flatten()
+    rbm.weight.copy_(scale * spread[:, None] * draw_normal(rbm.weight, generator=generator))
+    visible.log_sigma.add_(math.log(scale))
+    bias, variance = rbm.visible_bias.flatten(), visible.sigma.square().flatten()
+    rbm.hidden_bias.copy_(-(((bias[:, None] + rbm.weight / 2) * rbm.weight) / variance[:, None]).sum(0))
 
 
 MODELS: dict[str, Kind] = {"rbm": Kind(build_rbm), "gaussian-rbm": Kind(build_rbm, real=True)}
@@ -120,9 +140,9 @@ OBJECTIVES: dict[str, Callable[[TrainingSection], Any]] = {
 """Objectives by their name."""
 
 
-def build_model(config: Config, data: Data, generator: torch.Generator) -> nn.Module:
+def build_model(config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:
     """Return the model of the configuration, untrained."""
-    return MODELS[config.model.kind].build(config, data, generator).to(torch.device(config.run.device))
+    return MODELS[config.model.kind].build(config, data, generator=generator).to(torch.device(config.run.device))
 
 
 def sample_shape(model: nn.Module, data: Data) -> tuple[int, ...]:
@@ -177,7 +197,7 @@ def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callb
     """Return the training run of a configuration, at its start."""
     data, section = prepared.data, config.training
     generator = torch.Generator().manual_seed(config.run.seed)
-    model = build_model(config, data, generator)
+    model = build_model(config, data, generator=generator)
     shape = sample_shape(model, data)
     optimizer = build_optimizer(section, model)
     x = prepared.rows("train", shape)

@@ -9,7 +9,7 @@ PLANE = ("moons", "circles", "mixture", "pinwheel", "checkerboard")
 
 _PLANE: dict[str, Any] = {
     "data": {"standardize": False},
-    "model": {"n_hidden": 16},
+    "model": {"n_hidden": 16, "options": {"weight_scale": 0.15}},
     "training": {
         "objective": "pcd",
         "n_chains": 512,

@@ -96,7 +96,7 @@ class Run:
 
     def untrained(self) -> nn.Module:
         """Return the model before the first update."""
-        return build_model(self.config, self.data(), torch.Generator().manual_seed(self.config.run.seed))
+        return build_model(self.config, self.data(), generator=torch.Generator().manual_seed(self.config.run.seed))
 
     def model(self) -> nn.Module:
         """Return the model with the parameters of `model.safetensors`, ready to be used."""

@@ -62,6 +62,6 @@ def normal_quantile(tail: float) -> float:
     return -math.sqrt(2.0) * float(torch.erfinv(torch.tensor(tail - 1.0, dtype=torch.float64)))
 
 
-def random_generator(generator: torch.Generator | None) -> torch.Generator:
+def random_generator(*, generator: torch.Generator | None) -> torch.Generator:
     """Return the generator, or a new one with a fixed start: a contract gives the same verdict each time it is run."""
     return torch.Generator().manual_seed(0) if generator is None else generator

@@ -47,7 +47,7 @@ def check_coupling(
 
     >>> check_coupling(Dense(4, 3))
     """
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     if shapes is None:
         shapes = [shape for shape in coupling.shapes if shape is not None]
     if len(shapes) != len(coupling.shapes):

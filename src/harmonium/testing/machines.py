@@ -43,11 +43,13 @@ def tiny_rbm(visible: str, hidden: str, *, generator: torch.Generator | None = N
     return scatter(RBM(TINY_UNITS[visible](), TINY_UNITS[hidden]()), generator=generator)
 
 
-def tiny_boltzmann_machine(kind: str = "Spin", *, generator: torch.Generator | None = None) -> BoltzmannMachine:
+def tiny_boltzmann_machine(
+    kind: str = "Spin", *, scale: float = 0.3, generator: torch.Generator | None = None
+) -> BoltzmannMachine:
     """Return a machine of one layer tied to itself, in float64 with random parameters."""
     units = TINY_UNITS[kind]()
     terms: list[tuple[tuple[str, ...], Coupling]] = [(("x", "x"), Symmetric(units.shape)), (("x",), Bias(units.shape))]
-    return scatter(BoltzmannMachine({"x": units}, terms), scale=0.6, generator=generator)
+    return scatter(BoltzmannMachine({"x": units}, terms), scale=scale, generator=generator)
 
 
 def tiny_deep_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
@@ -78,7 +80,7 @@ ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
         if not (visible in _UNBOUNDED and hidden in _UNBOUNDED)
     },
     "Boltzmann": tiny_boltzmann_machine,
-    "Potts": lambda: tiny_boltzmann_machine("Categorical"),
+    "Potts": lambda: tiny_boltzmann_machine("Categorical", scale=0.8),
     "deep": tiny_deep_machine,
     "gated": tiny_gated_machine,
     "tempered": lambda: tiny_rbm("Bernoulli", "Spin").tempered(0.4, torch.tensor([0.5, -0.5, 1.0, -1.0]).double()),
@@ -89,7 +91,7 @@ ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
 
 def scatter(machine: Machine, *, scale: float = 0.3, generator: torch.Generator | None = None) -> Machine:
     """Give every coupling normal parameters of this scale, in float64, and return the machine."""
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     machine = machine.double()
     with torch.no_grad():
         for parameter in machine.couplings.parameters():
@@ -149,7 +151,9 @@ class ExactLaw:
         """Return how often each state of these layers occurs among the samples, and its probability."""
         states, law = self.marginal(layers)
         rows = _rows(state, layers)
-        projection = draw_normal(states[0], generator=random_generator(None))  # a number that tells the states apart
+        projection = draw_normal(
+            states[0], generator=random_generator(generator=None)
+        )  # a number that tells the states apart
         keys, order = (states @ projection).sort()
         found = rows @ projection
         right = torch.searchsorted(keys, found).clamp(1, len(keys) - 1)

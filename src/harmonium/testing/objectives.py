@@ -73,7 +73,7 @@ def check_exact_gradient(
     >>> from harmonium.testing import tiny_rbm
     >>> check_exact_gradient(lambda sampler: CD(sampler=sampler), tiny_rbm("Bernoulli", "Spin"))
     """
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     layer = machine.data_layer
     law = ExactLaw(machine)
     rows, probability = law.marginal([layer])
@@ -119,7 +119,7 @@ def check_zero_gradient(
     >>> from harmonium.testing import tiny_rbm
     >>> ratio = check_zero_gradient(CD, tiny_rbm("Bernoulli", "Spin"), n_rounds=50)
     """
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     law = ExactLaw(machine)
     rounds = []
     for _ in range(n_rounds):

@@ -55,7 +55,7 @@ def check_log_z(
     >>> from harmonium.testing import tiny_rbm
     >>> coverage = check_log_z(tiny_rbm("Bernoulli", "Spin"), n_runs=20)
     """
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     exact = exact_log_z(machine).value
     if estimator is None:
         betas = torch.linspace(0, 1, 20).tolist()
@@ -87,7 +87,7 @@ def measure_coverage(
     estimator: Estimator, *, n_machines: int = 200, generator: torch.Generator | None = None
 ) -> Coverage:
     """Compare estimates with exact values on random binary RBMs of at most 14 units a side, weight scale 0.1 to 3."""
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     estimates, truths = [], []
     for _ in range(n_machines):
         machine = random_rbm(generator=generator)
@@ -98,7 +98,7 @@ def measure_coverage(
 
 def random_rbm(*, generator: torch.Generator | None = None) -> RBM:
     """Return a binary RBM in float64: 2 to 14 units a side, parameters `N(0, s²)`, log s uniform from 0.1 to 3."""
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     n_visible, n_hidden = (2 + draw_integers(13, (2,), generator=generator)).tolist()
     share = draw_uniform(torch.empty(1, dtype=torch.float64), generator=generator).item()
     scale = 0.1 * 30.0**share

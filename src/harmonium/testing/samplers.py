@@ -53,7 +53,7 @@ def check_no_drift(
     >>> from harmonium.testing import tiny_rbm
     >>> ratios = check_no_drift(Gibbs(), tiny_rbm("Bernoulli", "Spin"), n_chains=2000)
     """
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     if given is not None:
         sampler = replace(sampler, clamp={**sampler.clamp, machine.data_layer: ~given.isnan()})
     laws = [ExactLaw(rung, given) for rung in _rungs(sampler, machine)]

@@ -68,7 +68,7 @@ def check_unit(units: Units, *, n_samples: int = 20000, generator: torch.Generat
 
     >>> check_unit(Bernoulli(3))
     """
-    generator = random_generator(generator)
+    generator = random_generator(generator=generator)
     precise = copy.deepcopy(units).double()
     fields = (draw_uniform(torch.empty(_N_FIELDS, *units.shape).double(), generator=generator) * 2 - 1) * 3
     for part, field in _parts(precise, fields):

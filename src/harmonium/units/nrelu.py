@@ -26,7 +26,7 @@ class NReLU(Units):
     draw made here.
 
     >>> NReLU(2).mean(torch.tensor([-10.0, 10.0]))
-    tensor([7.4e-05, 1.0e+01])
+    tensor([4.3561e-05, 1.0000e+01])
     """
 
     support = "integer"
