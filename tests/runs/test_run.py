@@ -192,6 +192,7 @@ def test_spread_components_start_as_probable_as_none() -> None:
     weights = -rbm.energy({"hidden": one})
     assert torch.allclose(weights, weights[:1].expand(5), atol=1e-4)
     assert not torch.allclose(-rbm.energy({"hidden": torch.ones(1, 4)}), weights[:1], atol=1e-4)
+    wrong = config("ising", options={"weight_scale": 1.0})
+    data = prepare(wrong).data
     with pytest.raises(ValueError, match="Gaussian visible units"):
-        prepared = prepare(config("ising")).data
-        build_model(config("ising", options={"weight_scale": 1.0}), prepared, generator=torch.Generator())
+        build_model(wrong, data, generator=torch.Generator())

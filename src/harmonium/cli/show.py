@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from harmonium.learning import Callback, Training
 from harmonium.runs import Config, Run
@@ -85,12 +85,12 @@ class Show:
             return
         columns = (
             TextColumn("epoch"),
-            MofNCompleteColumn(),
-            BarColumn(24),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}"),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
+            BarColumn(20, table_column=Column(min_width=10)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         )
-        with Progress(*columns, console=self.console) as bar:
+        with Progress(*columns, console=self.console, expand=True) as bar:
             yield Bar(bar, bar.add_task("", total=run.config.training.epochs))
 
 

@@ -46,6 +46,8 @@ def evaluate(run: Run, *, n_chains: int = 512, n_betas: int = 1000) -> dict[str,
             "likelihood": "none: gray values are not values of binary units. Train with --binarize sample."
         }
     rows = {split: x for split in SPLITS if (x := complete(run.rows(split))) is not None}
+    if any(len(x) < len(getattr(data, split)) for split, x in rows.items()):
+        scores["note"] += "; rows with missing values left out"
     if data.transform is not None:
         rows["train"] = data.transform(rows["train"], generator=generator)
     reference = model.layer(model.data_layer).fitted_field(rows["train"][:10_000])

@@ -86,8 +86,8 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
 def recipe(data: str, model: str) -> dict[str, Any]:
     """Return the settings for a pair of data and model: its own, else those of the model for any data, else none.
 
-    >>> recipe("moons", "gaussian-rbm")["model"]
-    {'n_hidden': 16}
+    >>> recipe("moons", "gaussian-rbm")["model"]["n_hidden"]
+    16
     >>> recipe("unheard-of", "rbm")
     {}
     """
