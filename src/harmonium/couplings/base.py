@@ -26,7 +26,7 @@ class Coupling(nn.Module, ABC):
 
     @abstractmethod
     def field(self, to: int, *others: Tensor) -> Tensor:
-        """Return `∂Φ/∂x_to` given the other layers, in order."""
+        """Return `∂Φ/∂x_to` given the other layers, in order: a new tensor, unless there are no others."""
 
     @abstractmethod
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:

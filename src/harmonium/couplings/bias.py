@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings.base import Coupling, as_shape
-from harmonium.types import gradient, weighted
+from harmonium.couplings.base import Coupling, as_rows, as_shape
+from harmonium.types import gradient, weighted, without_gradient
 
 
 class Bias(Coupling):
@@ -38,10 +38,14 @@ class Bias(Coupling):
         """Return `b`, the same for every sample."""
         return self.bias
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x`."""
         x = xs[0]
-        if isinstance(weight, Tensor) and weight.ndim:
-            x, weight = weighted(x, weight), 1.0
-        gradient(self.bias).add_(x.sum_to_size(self.bias.shape), alpha=float(weight))
+        if self.shared:
+            gradient(self.bias).add_(weighted(x, weight).sum_to_size(self.bias.shape))
+        else:
+            rows = as_rows(x, self.shape)
+            weights = weight.reshape(-1).to(rows) if isinstance(weight, Tensor) and weight.ndim else None
+            weights = rows.new_full((len(rows),), float(weight)) if weights is None else weights
+            gradient(self.bias).view(-1).addmv_(rows.t(), weights)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, conv_transpose2d
 
 from harmonium.couplings.base import Coupling, small_normal
-from harmonium.types import gradient, weighted
+from harmonium.types import gradient, weighted, without_gradient
 
 
 class Conv2d(Coupling):
@@ -73,7 +73,7 @@ class Conv2d(Coupling):
         result = apply(images, self.weight, stride=self.stride, padding=self.padding)
         return result.unflatten(0, other.shape[:-3]) if other.ndim > 4 else result
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · ∂Φ/∂W`: the weight gradient of a convolution at input v and output gradient h."""
         v, h = (_channels_last(x.reshape(-1, *x.shape[-3:])) for x in xs)

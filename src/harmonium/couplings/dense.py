@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer, small_normal
-from harmonium.types import gradient, weighted
+from harmonium.types import gradient, weighted, without_gradient
 
 
 class Dense(Coupling):
@@ -38,7 +38,7 @@ class Dense(Coupling):
             return (flatten_layer(others[0], self.right) @ self.weight.t()).unflatten(-1, self.left)
         return (flatten_layer(others[0], self.left) @ self.weight).unflatten(-1, self.right)
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · v hᵀ`."""
         v, h = as_rows(xs[0], self.left), as_rows(xs[1], self.right)

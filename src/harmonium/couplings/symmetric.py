@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer
-from harmonium.types import gradient, weighted
+from harmonium.types import gradient, weighted, without_gradient
 
 
 class Symmetric(Coupling):
@@ -40,7 +40,7 @@ class Symmetric(Coupling):
         """Return `½ W y`; both ends together put `W x` on a layer tied to itself."""
         return (flatten_layer(others[0], self.shape) @ (self.matrix() / 2)).unflatten(-1, self.shape)
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · ½ x yᵀ`, made symmetric and without its diagonal."""
         x, y = (as_rows(end, self.shape) for end in xs)

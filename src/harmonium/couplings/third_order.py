@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer, small_normal
-from harmonium.types import gradient, weighted
+from harmonium.types import gradient, weighted, without_gradient
 
 _FIELDS = ("ijk,...j,...k->...i", "ijk,...i,...k->...j", "ijk,...i,...j->...k")
 
@@ -43,7 +43,7 @@ class ThirdOrder(Coupling):
         flat = [flatten_layer(other, shape) for other, shape in zip(others, shapes, strict=True)]
         return torch.einsum(_FIELDS[to], self.weight, *flat).unflatten(-1, self.shapes[to])
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x ⊗ y ⊗ z`."""
         x, y, z = (as_rows(layer, shape) for layer, shape in zip(xs, self.shapes, strict=True))

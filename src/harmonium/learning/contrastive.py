@@ -12,7 +12,7 @@ from torch import Tensor
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers import Gibbs, ParallelTempering, Sampler
 from harmonium.samplers.sample import starting_points
-from harmonium.types import EnergyModel, State
+from harmonium.types import EnergyModel, State, without_gradient
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Contrastive(ABC):
     def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Return samples x⁻ for a batch x⁺."""
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(
         self,
         model: BoltzmannMachine,

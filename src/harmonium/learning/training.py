@@ -91,6 +91,7 @@ class Training:
         self.batch: Any = None
         self.seconds = 0.0
         self.missing = MissingValues.of(model, self.batches)
+        self._checked = self._check_integers()
         self.stop = False
         self.good: State = {}
         self.good_chains: State = {}
@@ -181,7 +182,7 @@ class Training:
         if self.missing is not None and index is not None:
             x = self.missing.fill(index, x, generator=self.generator)
         if self.contrastive:  # learns from the data alone
-            if self.epoch == 0 and isinstance(self.model, BoltzmannMachine):
+            if self.epoch == 0 and not self._checked and isinstance(self.model, BoltzmannMachine):
                 self.model.layer(self.model.data_layer).check_support(x, "data")
             return x
         return (x, *(part.to(some.device) for part in labels)) if labels else x
@@ -229,6 +230,20 @@ class Training:
                 self.good[name].copy_(parameter)
             else:
                 self.good[name] = parameter.detach().clone()
+
+    def _check_integers(self) -> bool:
+        """Check all rows at once where that is cheap, integers in memory; others are checked as they are first used."""
+        x = self.batches.x
+        if (
+            x is None
+            or x.is_floating_point()
+            or self.transform is not None
+            or not isinstance(self.model, BoltzmannMachine)
+        ):
+            return False
+        ends = x.to(torch.uint8) if x.dtype == torch.bool else x
+        self.model.layer(self.model.data_layer).check_support(torch.stack([ends.amin(0), ends.amax(0)]).float(), "data")
+        return True
 
     def _check_weights(self) -> None:
         if self.weights is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Coupling
-from harmonium.types import State, as_state, check_dtype
+from harmonium.types import State, as_state, check_dtype, without_gradient
 from harmonium.units import Units
 
 if TYPE_CHECKING:
@@ -36,6 +37,19 @@ class BoltzmannMachine(nn.Module):
         self.couplings = nn.ModuleList(coupling for _, coupling in self.terms)
         for layers, coupling in self.terms:
             self._check_term(layers, coupling)
+        # What follows from the graph, looked up many times in every update.
+        self._acting = {
+            name: [
+                (coupling, to, layers[:to] + layers[to + 1 :])
+                for layers, coupling in self.terms
+                for to, end in enumerate(layers)
+                if end == name
+            ]
+            for name in self._layers
+        }
+        pairs = (p for layers, _ in self.terms for p in permutations(layers, 2))
+        self._tied = frozenset(pairs)
+        self._blocks = _independent_blocks(tuple(self._layers), self._tied)
 
     def _check_term(self, layers: tuple[str, ...], coupling: Coupling) -> None:
         if len(layers) != len(coupling.shapes):
@@ -52,7 +66,7 @@ class BoltzmannMachine(nn.Module):
     @property
     def data_layer(self) -> str:
         """The name of the layer that holds the data: the first."""
-        return next(iter(self.units))
+        return next(iter(self._layers))
 
     def layer(self, name: str) -> Units:
         """Return the units of a layer."""
@@ -63,28 +77,36 @@ class BoltzmannMachine(nn.Module):
         state = as_state(x, self.data_layer)
         if not state:
             raise ValueError(f"The state is empty. Give at least one of the layers {list(self.units)}.")
-        parameter = next(self.parameters(), None)
+        parameter = self._some_parameter()
         for name, value in state.items():
-            if name not in self.units:
+            if name not in self._layers:
                 raise ValueError(f"The state names layer {name!r}. The layers are {list(self.units)}. Use one of them.")
             self.layer(name).check_shape(value, name)
             if parameter is not None:
                 check_dtype(value, parameter, name=name)
         return state
 
+    def _some_parameter(self) -> Tensor | None:
+        for _, coupling in self.terms:
+            for parameter in coupling._parameters.values():
+                return parameter
+        return next(self.parameters(), None)
+
     def field(self, layer: str, state: State) -> Tensor:
         """Return the field on a layer, `Σ_c ∂Φ_c/∂x_layer`, given the layers tied to it. A hook of tempering."""
-        total: Tensor | None = None
-        for layers, coupling in self.terms:
-            for to in (i for i, name in enumerate(layers) if name == layer):
-                part = coupling.field(to, *self._statistics(state, layers[:to] + layers[to + 1 :], layer))
-                total = part if total is None else total + part
         units = self.layer(layer)
-        batch = batch_shape(self, state)
+        full = (*batch_shape(self, state), *units.shape)
+        total: Tensor | None = None
+        for coupling, to, others in self._acting[layer]:
+            part = coupling.field(to, *self._statistics(state, others, layer))
+            if total is None:
+                total, ours = part, bool(others)
+            elif ours and total.shape == full and not torch.is_grad_enabled():
+                total.add_(part)  # a product that nobody else holds
+            else:
+                total, ours = total + part, True
         if total is None:
-            some = next(iter(state.values()))
-            total = some.new_zeros(units.shape)
-        full = (*batch, *units.shape)
+            total = next(iter(state.values())).new_zeros(units.shape)
         return total if total.shape == full else total.expand(torch.broadcast_shapes(total.shape, full))
 
     def _statistics(self, state: State, layers: tuple[str, ...], target: str) -> list[Tensor]:
@@ -134,7 +156,7 @@ class BoltzmannMachine(nn.Module):
             self.layer(name).check_support(value, name)
         return self.energy(state)
 
-    @torch.no_grad()
+    @without_gradient
     def sample(self, layer: str, state: State, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw a layer given the layers tied to it."""
         return self.layer(layer).sample(self.field(layer, state), generator=generator)
@@ -154,21 +176,11 @@ class BoltzmannMachine(nn.Module):
 
     def ties(self, first: str, second: str) -> bool:
         """Return whether a coupling ties two layers, or a layer to itself."""
-        if first == second:
-            return any(layers.count(first) > 1 for layers, _ in self.terms)
-        return any(first in layers and second in layers for layers, _ in self.terms)
+        return (first, second) in self._tied
 
     def blocks(self) -> list[tuple[str, ...]]:
         """Return groups of layers that no coupling ties: each is drawn at once given the others."""
-        groups: list[list[str]] = []
-        for name in self.units:
-            free = (g for g in groups if not any(self.ties(name, other) for other in g))
-            group = next(free, None)
-            if group is None:
-                groups.append([name])
-            else:
-                group.append(name)
-        return [tuple(group) for group in groups]
+        return list(self._blocks)
 
     def tempered(self, beta: Tensor | float, reference: Tensor | Mapping[str, Tensor] | None = None) -> Tempered:
         """Return the machine at inverse temperature β: couplings times β, plus (1 - β) times a reference field."""
@@ -176,7 +188,7 @@ class BoltzmannMachine(nn.Module):
 
         return Tempered(self, beta, reference)
 
-    @torch.no_grad()
+    @without_gradient
     def accumulate_grad(self, state: Tensor | Mapping[str, Tensor], weight: Tensor | float = 1.0) -> None:
         """Add `Σ_batch weight · ∂E/∂parameters` of a (partial) state to the gradients, in closed form.
 
@@ -188,7 +200,7 @@ class BoltzmannMachine(nn.Module):
         for layers, coupling in self.terms:
             if _learns(coupling):
                 coupling.accumulate_grad(-scale, *(self.layer(name).statistic(full[name]) for name in layers))
-        for name in self.units:
+        for name in self._layers:
             if _learns(self.layer(name)):
                 self.layer(name).accumulate_grad(weight, self.field(name, full), present.get(name))
 
@@ -196,7 +208,7 @@ class BoltzmannMachine(nn.Module):
         """Return the weight of the couplings in the gradient of each sample. A hook of tempering."""
         return weight
 
-    @torch.no_grad()
+    @without_gradient
     def initial(self, n: int, *, generator: torch.Generator | None = None) -> State:
         """Draw `n` states to start chains from: each layer under its own biases alone."""
         return {
@@ -214,8 +226,23 @@ class BoltzmannMachine(nn.Module):
         return field.detach()
 
 
+def _independent_blocks(layers: tuple[str, ...], tied: frozenset[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
+    """Put each layer into the first block that holds none tied to it."""
+    groups: list[list[str]] = []
+    for name in layers:
+        free = (group for group in groups if not any((name, other) in tied for other in group))
+        group = next(free, None)
+        if group is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    return tuple(tuple(group) for group in groups)
+
+
 def _learns(module: nn.Module) -> bool:
-    return any(parameter.requires_grad for parameter in module.parameters())
+    # As any(p.requires_grad for p in module.parameters()), which costs more than a small product.
+    own, inner = module._parameters.values(), module._modules.values()
+    return any(p is not None and p.requires_grad for p in own) or any(m is not None and _learns(m) for m in inner)
 
 
 def batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:

@@ -26,8 +26,9 @@ class Tempered(BoltzmannMachine):
     ) -> None:
         nn.Module.__init__(self)
         self.units = machine.units
-        self._layers = machine._layers
         self.terms = machine.terms
+        self._layers, self._acting = machine._layers, machine._acting
+        self._tied, self._blocks = machine._tied, machine._blocks
         self.machine = machine
         self.beta = beta if isinstance(beta, Tensor) else torch.tensor(beta, dtype=torch.float64)
         self.reference: State = {} if reference is None else as_state(reference, machine.data_layer)

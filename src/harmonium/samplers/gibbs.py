@@ -10,7 +10,7 @@ from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler
-from harmonium.types import EnergyModel, State
+from harmonium.types import EnergyModel, State, without_gradient
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Gibbs(Sampler):
             state = {name: rest[name].reshape(*n, *shapes[name]) for name in machine.units} | state
         return {name: state[name] for name in machine.units}
 
-    @torch.no_grad()
+    @without_gradient
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Draw every block once."""
         machine, state = _machine(model), dict(state)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
-from harmonium.types import EnergyModel, State, draw_integers, draw_normal, draw_uniform
+from harmonium.types import EnergyModel, State, draw_integers, draw_normal, draw_uniform, without_gradient
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Metropolis(Sampler):
         """Return chains at `x` with their free energy."""
         return {data_layer(model): x, "energy": model.free_energy(x).detach()}
 
-    @torch.no_grad()
+    @without_gradient
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Propose a change and accept or reject it for each chain."""
         layer = data_layer(model)

@@ -12,10 +12,10 @@ from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.mala import MALA
-from harmonium.types import EnergyModel, check_dtype
+from harmonium.types import EnergyModel, check_dtype, without_gradient
 
 
-@torch.no_grad()
+@without_gradient
 def sample(
     model: EnergyModel,
     n: int,

@@ -11,7 +11,7 @@ from torch import Tensor
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gibbs import Gibbs
-from harmonium.types import EnergyModel, State, draw_uniform
+from harmonium.types import EnergyModel, State, draw_uniform, without_gradient
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ParallelTempering(Sampler):
         stack = x.expand(len(self.betas), *x.shape).contiguous()
         return self._inner().init(ladder, stack, generator=generator)
 
-    @torch.no_grad()
+    @without_gradient
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Step every chain at its temperature, then trade neighbors."""
         machine = _machine(model)
