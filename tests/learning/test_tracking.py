@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,13 @@ class Exact(hm.Callback):
 
     def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
         self.log_z.append(hm.exact_log_z(training.model).value)
+
+
+class Blind(hm.LikelihoodTrack):
+    """Never notices that it is lost."""
+
+    def _lost(self, model: hm.BoltzmannMachine, negative: torch.Tensor) -> bool:
+        return False
 
 
 def tracked(track: hm.LikelihoodTrack, generator: torch.Generator) -> tuple[hm.RBM, hm.History, list[float]]:
@@ -45,18 +53,25 @@ def test_log_z_is_followed_within_its_error(generator: torch.Generator) -> None:
     assert history.last["validation_log_likelihood"] == pytest.approx(expected)
 
 
-def test_a_particle_filter_that_stands_still_loses_track(generator: torch.Generator) -> None:
-    """The negative control: parameters that leap, few particles: wrong, and the error bar is wide."""
-    rbm = hm.RBM(hm.Bernoulli(9), hm.Bernoulli(8), generator=generator).double()
-    track = hm.LikelihoodTrack(n_particles=8, every=1)
-    training = Training(rbm, small_bars(), hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 0.0), epochs=1,
-                        monitors=[track], generator=generator)  # fmt: skip
-    training.run()
-    with torch.no_grad():
-        rbm.weight.copy_(8 * torch.empty_like(rbm.weight).normal_(generator=generator))
-    record = track(training)
-    assert abs(record["log_z"] - hm.exact_log_z(rbm).value) > 0.5
-    assert record["log_z_error"] > 0.2
+def test_particles_that_were_left_behind_are_annealed_anew(generator: torch.Generator) -> None:
+    """Particles far from where the chains are, with a wrong log Z: the restart is right, the control stays wrong."""
+    errors = {}
+    for kind in (Blind, hm.LikelihoodTrack):
+        rbm = hm.RBM(hm.Bernoulli(9), hm.Bernoulli(8), generator=generator).double()
+        with torch.no_grad():
+            rbm.visible_bias.fill_(-3.0)
+        track = kind(n_particles=256, every=1)
+        training = Training(rbm, small_bars().double(), hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 0.0),
+                            epochs=1, monitors=[track], generator=generator)  # fmt: skip
+        training.run()
+        training.phases = replace(training.phases, negative={"visible": hm.sample(rbm, 64, generator=generator)})
+        before = track.restarts
+        track.state["visible"] = torch.ones_like(track.state["visible"])
+        track.log_z += 50.0
+        errors[kind] = abs(track(training)["log_z"] - hm.exact_log_z(rbm).value)
+        assert track.restarts - before == (kind is not Blind)
+    assert errors[hm.LikelihoodTrack] < 0.1
+    assert errors[Blind] > 40
 
 
 def test_training_is_not_disturbed(generator: torch.Generator) -> None:

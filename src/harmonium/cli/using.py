@@ -91,8 +91,10 @@ def inpaint_command(
 
 def evaluate_command(
     run: RunFolder,
-    n_chains: Annotated[int, typer.Option(min=2, help="Annealed chains for log Z.")] = 512,
-    n_betas: Annotated[int, typer.Option(min=2, help="Temperatures for log Z: more give tighter bounds.")] = 1000,
+    n_chains: Annotated[int | None, typer.Option(min=2, help="Annealed chains for log Z.")] = None,
+    n_betas: Annotated[
+        int | None, typer.Option(min=2, help="Temperatures for log Z: more give tighter bounds.")
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from harmonium.learning.history import Record
 from harmonium.learning.monitors import Monitor
@@ -27,6 +28,10 @@ class LikelihoodTrack(Monitor):
     hand. Every `every` updates their weights gain `F_old(x) - F_new(x)` and they make a Gibbs step, so that
     `log Z ← log Z + log mean w`; they are resampled when the weights grow uneven. The error adds the variances of the
     factors. Cheap: two free energies of a few chains now and then. Has its own random numbers, drawn from `seed`.
+
+    Where the parameters move faster than the particles can follow, their weights mean nothing. They are lost when their
+    mean free energy and that of the negative phase differ by more than a standard deviation; they are then annealed
+    anew. `restarts` counts it.
     """
 
     def __init__(self, n_particles: int = 128, every: int = 20, seed: int = 0) -> None:
@@ -35,6 +40,7 @@ class LikelihoodTrack(Monitor):
         self.state: State = {}
         self.log_weights = torch.zeros(n_particles, dtype=torch.float64)
         self.log_z, self.variance = 0.0, 0.0
+        self.restarts = 0
         self.old: BoltzmannMachine | None = None
 
     @torch.no_grad()
@@ -51,7 +57,8 @@ class LikelihoodTrack(Monitor):
     def _start(self, model: BoltzmannMachine) -> None:
         reference = {name: model.bias_field(name) for name in model.units}
         parts = (model.layer(name).log_partition(field.double()).sum() for name, field in reference.items())
-        self.log_z = float(sum(part.item() for part in parts))
+        self.log_z, self.variance = float(sum(part.item() for part in parts)), 0.0
+        self.log_weights.zero_()
         self.state = model.initial(self.n_particles, generator=self.generator)
         layer = model.data_layer
         for i in range(_N_BRIDGE):
@@ -73,6 +80,11 @@ class LikelihoodTrack(Monitor):
         share = self.log_weights.softmax(0)
         if 1 / share.square().sum() < self.n_particles / 2:
             self._settle()
+
+    def _lost(self, model: BoltzmannMachine, negative: Tensor) -> bool:
+        ours, theirs = model.energy(self.state[model.data_layer]), model.energy(negative)
+        gap = (ours.mean() - theirs.mean()).abs()
+        return bool(gap > torch.stack([ours.std(), theirs.std()]).amax() + 1.0)
 
     def _redrawn(self, model: BoltzmannMachine) -> State:
         # The weights belong to the data layer alone; the hidden layers are drawn given it before the step.
@@ -102,13 +114,18 @@ class LikelihoodTrack(Monitor):
         model = training.model
         if not isinstance(model, BoltzmannMachine) or self.old is None or training.phases is None:
             return {}
-        self._follow(model)
+        if self._lost(model, training.phases.negative[model.data_layer]):
+            self.restarts += 1
+            self._start(model)
+        else:
+            self._follow(model)
         value, variance = self._increment()
         log_z = self.log_z + value
         x = training.phases.positive[model.data_layer]
         record = {
             "log_z": log_z,
             "log_z_error": math.sqrt(self.variance + variance),
+            "restarts": self.restarts,
             "log_likelihood": -model.energy(x).mean().item() - log_z,
         }
         if training.validation is not None:
@@ -120,7 +137,7 @@ class LikelihoodTrack(Monitor):
         """Return the particles, their weights, the old parameters and the random state."""
         if self.old is None:
             return {}
-        numbers = torch.tensor([self.log_z, self.variance], dtype=torch.float64)
+        numbers = torch.tensor([self.log_z, self.variance, self.restarts], dtype=torch.float64)
         tensors = {"numbers": numbers, "log_weights": self.log_weights, "random": self.generator.get_state()}
         tensors |= {f"state.{name}": value for name, value in self.state.items()}
         return tensors | {f"old.{name}": value for name, value in self.old.state_dict().items()}
@@ -129,7 +146,8 @@ class LikelihoodTrack(Monitor):
         """Take them up again; `model` gives the shape of the old machine."""
         if not state or model is None:
             return
-        self.log_z, self.variance = state["numbers"].tolist()
+        self.log_z, self.variance, restarts = state["numbers"].tolist()
+        self.restarts = int(restarts)
         self.log_weights = state["log_weights"].clone()
         self.generator.set_state(state["random"])
         self.state = _part(state, "state.")

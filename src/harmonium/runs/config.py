@@ -99,7 +99,8 @@ class RunSection(Section):
     """Where and how it runs: seed, device, threads, checkpoints, and what is done when training has ended.
 
     A checkpoint is written at the end of an epoch, when at least a second has passed since the last; within a long
-    epoch every `checkpoint_seconds`, and every `checkpoint_updates` updates if that is not 0.
+    epoch every `checkpoint_seconds`, and every `checkpoint_updates` updates if that is not 0. log Z is estimated with
+    `ais_chains` annealed chains over `ais_betas` temperatures where it cannot be counted.
     """
 
     seed: int = Field(default=0, ge=0)
@@ -108,6 +109,8 @@ class RunSection(Section):
     checkpoint_seconds: float = Field(default=60.0, gt=0)
     checkpoint_updates: int = Field(default=0, ge=0)
     evaluate: bool = True
+    ais_chains: int = Field(default=512, ge=2)
+    ais_betas: int = Field(default=1000, ge=2)
     report: bool = True
 
 

@@ -24,12 +24,12 @@ _PLANE = 3  # up to here samples are compared with the data point by point
 _N_POINTS = 500
 
 
-def evaluate(run: Run, *, n_chains: int = 512, n_betas: int = 1000) -> dict[str, Any]:
+def evaluate(run: Run, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
     """Return the log-likelihood of each split in nats, with its bounds, log Z, a baseline, and the note on the data.
 
     log Z is exact where it can be counted, else a sandwich of `n_chains` annealed chains over `n_betas` temperatures,
-    from a reference fitted to the data. Rows with missing values are left out. In few dimensions samples of the chain
-    are compared with the test data by the energy distance and a permutation test.
+    as the configuration says unless given, from a reference fitted to the data. Rows with missing values are left out.
+    In few dimensions samples are compared with the test data by the energy distance and a permutation test.
     """
     if run.config.run.threads is not None:
         torch.set_num_threads(run.config.run.threads)
@@ -51,7 +51,13 @@ def evaluate(run: Run, *, n_chains: int = 512, n_betas: int = 1000) -> dict[str,
     if data.transform is not None:
         rows["train"] = data.transform(rows["train"], generator=generator)
     reference = model.layer(model.data_layer).fitted_field(rows["train"][:10_000])
-    z = log_z(model, n_chains=n_chains, n_betas=n_betas, reference=reference, generator=generator)
+    z = log_z(
+        model,
+        n_chains=n_chains or run.config.run.ais_chains,
+        n_betas=n_betas or run.config.run.ais_betas,
+        reference=reference,
+        generator=generator,
+    )
     scores["log_z"] = as_dict(z)
     for split, x in rows.items():
         scores[split] = as_dict(log_likelihood(model, x, log_z=z).mean()) | {"n": len(x)}

@@ -69,14 +69,17 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
     ("binarized-mnist", "rbm"): {
         "model": {"n_hidden": 500},
         "training": {
-            "n_chains": 128,
-            "n_steps": 5,
-            "epochs": 50,
-            "batch_size": 128,
-            "learning_rate": 0.05,
+            "n_chains": 100,
+            "n_steps": 1,
+            "epochs": 340,
+            "batch_size": 100,
+            "learning_rate": 0.06,
             "schedule": "linear",
-            "average": 0.9995,
+            "weight_decay": 1e-3,
+            "average": 0.9998,
+            "track_likelihood": False,
         },
+        "run": {"ais_chains": 100, "ais_betas": 30_000},
     },
     ("*", "gaussian-rbm"): _GAUSSIAN,
 }
