@@ -22,7 +22,7 @@ from harmonium.learning.missing import MissingValues
 from harmonium.learning.monitors import Monitor
 from harmonium.learning.transforms import Transform
 from harmonium.models import BoltzmannMachine
-from harmonium.types import State, draw_permutation
+from harmonium.types import State, draw_permutation, keep_freed_memory
 
 BatchTransform = Callable[..., Tensor]
 
@@ -100,6 +100,7 @@ class Training:
 
     def run(self) -> History:
         """Train until the last epoch, or until `stop` is set."""
+        keep_freed_memory()
         if not self.good:
             self._remember()
         for monitor in self.monitors:

@@ -12,7 +12,7 @@ from harmonium.partition.base import Path, Reference, path_of
 from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
 from harmonium.samplers import Gibbs
-from harmonium.types import EnergyModel, Estimate, State, draw_uniform
+from harmonium.types import EnergyModel, Estimate, State, draw_uniform, keep_freed_memory
 
 Progress = Callable[[int, int], None]
 """Called with the number of temperatures done and their total."""
@@ -86,6 +86,7 @@ def anneal(
     """Carry chains from β = 0 to 1 and return their log weights and where they end."""
     if n_chains < 2:
         raise ValueError(f"`n_chains` must be at least 2, or there is no error bar. Got {n_chains}. Try 512.")
+    keep_freed_memory()
     point = path.start(n_chains, generator=generator)
     total = torch.zeros(n_chains, dtype=torch.float64, device=point.linear.device)
     ladder = betas.tolist()

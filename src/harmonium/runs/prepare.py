@@ -15,6 +15,8 @@ from harmonium.runs.config import Config
 
 SPLITS = ("train", "valid", "test")
 
+_PIXEL_FLOOR, _COLUMN_FLOOR = 0.1, 0.01  # the smallest spread, as a share of the largest
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -87,7 +89,8 @@ def real_values(data: Data, standardized: bool) -> Prepared:
         data = scaled(data).data
     if not standardized:
         return Prepared(data)
-    train, mean, std = standardize(data.train)
+    # Pixels that hardly vary would otherwise be blown up into outliers.
+    train, mean, std = standardize(data.train, _PIXEL_FLOOR if len(data.shape) > 1 else _COLUMN_FLOOR)
     parts: dict[str, Any] = {split: (x - mean) / std for split in SPLITS[1:] if (x := getattr(data, split)) is not None}
     note = f"{DESCRIPTIONS['standardize']}; {data.note}"
     return Prepared(dataclasses.replace(data, train=train, note=note, **parts), mean, std)

@@ -81,6 +81,21 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
         },
         "run": {"ais_chains": 100, "ais_betas": 30_000},
     },
+    ("mnist", "gaussian-rbm"): {
+        "model": {"n_hidden": 500},
+        "training": {
+            "n_chains": 100,
+            "n_steps": 1,
+            "epochs": 30,
+            "batch_size": 100,
+            "optimizer": "adam",
+            "learning_rate": 0.001,
+            "schedule": "linear",
+            "weight_decay": 1e-4,
+            "clip": 1000.0,
+            "track_likelihood": False,
+        },
+    },
     ("*", "gaussian-rbm"): _GAUSSIAN,
 }
 """Settings by (data, model); `"*"` stands for any data."""

@@ -12,7 +12,7 @@ from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.mala import MALA
-from harmonium.types import EnergyModel, check_dtype, without_gradient
+from harmonium.types import EnergyModel, check_dtype, keep_freed_memory, without_gradient
 
 
 @without_gradient
@@ -37,6 +37,7 @@ def sample(
     """
     if n < 1 or n_steps < 1:
         raise ValueError(f"`n` and `n_steps` must be at least 1. Got n={n}, n_steps={n_steps}.")
+    keep_freed_memory()
     if sampler is None:
         sampler = Gibbs() if isinstance(model, BoltzmannMachine) else MALA()
     x = starting_points(model, n, generator=generator)
