@@ -79,7 +79,7 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
             "average": 0.9998,
             "track_likelihood": False,
         },
-        "run": {"ais_chains": 200, "ais_betas": 30_000},
+        "run": {"ais_chains": 160, "ais_betas": 30_000},
     },
     ("mnist", "gaussian-rbm"): {
         "model": {"n_hidden": 500},
