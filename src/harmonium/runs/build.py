@@ -79,12 +79,17 @@ HIDDEN: dict[str, Callable[[int, dict[str, Any]], Units]] = {
 """Hidden units by their name, `(n_hidden, options) -> units`."""
 
 
+_PIXEL_SIGMA = 0.05  # a pixel that never varies would get σ = 0.001, and x/σ² a million times what others put on h
+
+
 def visible_units(data: Data) -> Units:
     """Return the visible units that fit the values: 0/1 Bernoulli, real Gaussian, counts Poisson, a table a mixture."""
     n = math.prod(data.shape)
     if data.kind == "table":
         return table_units(data.columns)
-    return {"binary": Bernoulli, "real": Gaussian, "counts": Poisson}[data.kind](n)
+    if data.kind == "real":
+        return Gaussian(n, floor=_PIXEL_SIGMA) if len(data.shape) > 1 else Gaussian(n)
+    return {"binary": Bernoulli, "counts": Poisson}[data.kind](n)
 
 
 def table_units(columns: Sequence[Column]) -> Units:
