@@ -25,7 +25,7 @@ class ClassGaussians:
         """Return the Gaussians of labeled data; `floor²` is added to every variance. Rows with label -1 are left out.
 
         >>> from harmonium.learning.class_gaussians import ClassGaussians
-        >>> laws = ClassGaussians.fitted(torch.randn(100, 3), torch.arange(100) % 2)
+        >>> laws = ClassGaussians.fitted(torch.arange(300.0).reshape(100, 3), torch.arange(100) % 2)
         >>> laws.initial(torch.tensor([0, 1, 1])).shape
         torch.Size([3, 3])
         """
