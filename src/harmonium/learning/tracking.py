@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harmonium.learning.training import Training
 
 _N_BRIDGE = 200
+_LARGEST_ERROR = 1.0
 
 
 class LikelihoodTrack(Monitor):
@@ -29,9 +30,10 @@ class LikelihoodTrack(Monitor):
     `log Z ← log Z + log mean w`; they are resampled when the weights grow uneven. The error adds the variances of the
     factors. Cheap: two free energies of a few chains now and then. Has its own random numbers, drawn from `seed`.
 
-    Where the parameters move faster than the particles can follow, their weights mean nothing. They are lost when their
-    mean free energy and that of the negative phase differ by more than a standard deviation; they are then annealed
-    anew. `restarts` counts it.
+    Where the parameters move faster than the particles can follow, their weights mean nothing. They are lost when
+    their mean free energy and that of the negative phase differ by more than a standard deviation, or when the error
+    has grown beyond a nat; they are then annealed anew. `restarts` counts it. A short annealing of a large trained
+    machine flatters it by some nats, which its error does not show: compare models with `harmonium.log_likelihood`.
     """
 
     def __init__(self, n_particles: int = 128, every: int = 20, seed: int = 0) -> None:
@@ -114,7 +116,8 @@ class LikelihoodTrack(Monitor):
         model = training.model
         if not isinstance(model, BoltzmannMachine) or self.old is None or training.phases is None:
             return {}
-        if self._lost(model, training.phases.negative[model.data_layer]):
+        error = math.sqrt(self.variance + self._increment()[1])
+        if error > _LARGEST_ERROR or self._lost(model, training.phases.negative[model.data_layer]):
             self.restarts += 1
             self._start(model)
         else:
