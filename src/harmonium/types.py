@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -13,7 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-_LARGE_DRAW = 2**18  # words; below it the new array costs what the faster stream saves
+_LARGE_DRAW = 2**12  # words; below it seeding the faster stream costs what it saves
+_LOWEST = torch.iinfo(torch.int64).min
+_STREAM = threading.local()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -143,6 +146,17 @@ def gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
+def add_product(parameter: nn.Parameter, left: Tensor, right: Tensor, scale: float) -> None:
+    """Add `scale · left @ right` to the gradient of a parameter; the first product of an update makes it."""
+    multiply = torch.addmm if right.ndim == 2 else torch.addmv
+    if parameter.grad is None:
+        flat = parameter.detach() if parameter.ndim == right.ndim else parameter.detach().view(-1)
+        parameter.grad = multiply(flat, left, right, beta=0.0, alpha=scale).view(parameter.shape)
+    else:
+        flat = parameter.grad if parameter.ndim == right.ndim else parameter.grad.view(-1)
+        multiply(flat, left, right, alpha=scale, out=flat)
+
+
 def softplus(x: Tensor) -> Tensor:
     """Return `log(1 + e^x)`, right to the last digit: PyTorch's default drops e^{-x} above x = 20."""
     return torch.nn.functional.softplus(x, threshold=40.0)
@@ -151,20 +165,32 @@ def softplus(x: Tensor) -> Tensor:
 def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw uniform 16-bit words in -32768..32767 in the shape of `like`, four from each 64-bit integer.
 
-    They are laid out in memory as `like` is, so that what is computed from both runs straight through. A large draw on
-    the CPU takes two integers from the generator and lets NumPy's SFC64, twice as fast, stretch them.
+    They are laid out in memory as `like` is, so that what is computed from both runs straight through.
     """
-    n, lowest = like.numel(), torch.iinfo(torch.int64).min
-    if like.device.type == "cpu" and n >= _LARGE_DRAW:
-        seed = torch.empty(2, dtype=torch.int64).random_(generator=generator).tolist()
-        raw = np.random.SFC64(seed).random_raw((n + 3) // 4)  # noqa: TID251  (seeded by the generator)
-        flat = torch.from_numpy(raw.view(np.int16))[:n]
-    else:
-        words = torch.empty((n + 3) // 4, dtype=torch.int64, device=like.device)
-        flat = words.random_(lowest, None, generator=generator).view(torch.int16)[:n]
+    n = like.numel()
+    return _laid_out(_draw_bits((n + 3) // 4, like.device, generator).view(torch.int16)[:n], like)
+
+
+def _laid_out(flat: Tensor, like: Tensor) -> Tensor:
+    """Return a row of new values in the shape of `like` and as it lies in memory."""
     if like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last):
         return flat.as_strided(like.shape, like.stride())
     return flat.view(like.shape)
+
+
+def _draw_bits(n: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
+    """Draw n uniform 64-bit integers.
+
+    A large draw on the CPU takes four of them from the generator, and NumPy's SFC64, more than twice as fast, goes on
+    from there: they are its state.
+    """
+    if n < _LARGE_DRAW // 4 or device.type != "cpu":
+        return torch.empty(n, dtype=torch.int64, device=device).random_(_LOWEST, None, generator=generator)
+    state = torch.empty(4, dtype=torch.int64).random_(_LOWEST, None, generator=generator).numpy().view(np.uint64)
+    if not hasattr(_STREAM, "bits"):
+        _STREAM.bits = np.random.SFC64(0)  # noqa: TID251  (its state is set by the generator before every use)
+    _STREAM.bits.state = {"bit_generator": "SFC64", "state": {"state": state}, "has_uint32": 0, "uinteger": 0}
+    return torch.from_numpy(_STREAM.bits.random_raw(n).view(np.int64))
 
 
 def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:

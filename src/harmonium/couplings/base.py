@@ -63,7 +63,7 @@ def flatten_layer(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def as_rows(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Return `(*batch, *shape)` as a matrix `(n_samples, n)`."""
-    return x.reshape(-1, math.prod(shape))
+    return x if x.ndim == 2 and len(shape) == 1 else x.reshape(-1, math.prod(shape))
 
 
 def small_normal(*shape: int, generator: torch.Generator | None, scale: float = 0.01) -> nn.Parameter:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings.base import Coupling, as_rows, as_shape
-from harmonium.types import gradient, weighted, without_gradient
+from harmonium.types import add_product, gradient, weighted, without_gradient
 
 
 class Bias(Coupling):
@@ -44,8 +44,8 @@ class Bias(Coupling):
         x = xs[0]
         if self.shared:
             gradient(self.bias).add_(weighted(x, weight).sum_to_size(self.bias.shape))
+        elif isinstance(weight, Tensor) and weight.ndim:
+            add_product(self.bias, as_rows(x, self.shape).t(), weight.reshape(-1).to(x), 1.0)
         else:
             rows = as_rows(x, self.shape)
-            weights = weight.reshape(-1).to(rows) if isinstance(weight, Tensor) and weight.ndim else None
-            weights = rows.new_full((len(rows),), float(weight)) if weights is None else weights
-            gradient(self.bias).view(-1).addmv_(rows.t(), weights)
+            add_product(self.bias, rows.t(), rows.new_ones(rows.shape[0]), float(weight))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer, small_normal
-from harmonium.types import gradient, weighted, without_gradient
+from harmonium.types import add_product, weighted, without_gradient
 
 
 class Dense(Coupling):
@@ -34,9 +34,10 @@ class Dense(Coupling):
 
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `W h` on the left layer or `vᵀW` on the right one."""
-        if to == 0:
-            return (flatten_layer(others[0], self.right) @ self.weight.t()).unflatten(-1, self.left)
-        return (flatten_layer(others[0], self.left) @ self.weight).unflatten(-1, self.right)
+        from_, onto = (self.right, self.left) if to == 0 else (self.left, self.right)
+        weight = self.weight.t() if to == 0 else self.weight
+        product = flatten_layer(others[0], from_) @ weight
+        return product if len(onto) == 1 else product.unflatten(-1, onto)
 
     @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
@@ -44,4 +45,4 @@ class Dense(Coupling):
         v, h = as_rows(xs[0], self.left), as_rows(xs[1], self.right)
         if isinstance(weight, Tensor) and weight.ndim:
             h, weight = weighted(h, weight.reshape(-1)), 1.0
-        gradient(self.weight).addmm_(v.t(), h, alpha=float(weight))
+        add_product(self.weight, v.t(), h, float(weight))

@@ -57,10 +57,10 @@ class Contrastive(ABC):
         layer = model.data_layer
         fields = {name: model.field(name, {layer: x}) for name in model.units if name != layer}
         positive = {layer: x} | {name: model.layer(name).mean(field) for name, field in fields.items()}
-        share: Tensor | float = 1.0 / len(x) if weight is None else weight / weight.sum()
-        model.accumulate_grad(positive, share)
+        share: Tensor | float = 1.0 / x.shape[0] if weight is None else weight / weight.sum()
+        model.add_gradient(positive, share)
         negative = self._negative_phase(model, x, fields, generator)
-        model.accumulate_grad(negative, -share if self.from_data else -1.0 / len(negative[layer]))
+        model.add_gradient(negative, -share if self.from_data else -1.0 / negative[layer].shape[0])
         return Phases(positive, negative)
 
     @abstractmethod

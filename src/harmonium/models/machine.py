@@ -94,8 +94,7 @@ class BoltzmannMachine(nn.Module):
 
     def field(self, layer: str, state: State) -> Tensor:
         """Return the field on a layer, `Σ_c ∂Φ_c/∂x_layer`, given the layers tied to it. A hook of tempering."""
-        units = self.layer(layer)
-        full = (*batch_shape(self, state), *units.shape)
+        full = (*batch_shape(self, state), *self._layers[layer].shape)
         total: Tensor | None = None
         for coupling, to, others in self._acting[layer]:
             part = coupling.field(to, *self._statistics(state, others, layer))
@@ -106,14 +105,14 @@ class BoltzmannMachine(nn.Module):
             else:
                 total, ours = total + part, True
         if total is None:
-            total = next(iter(state.values())).new_zeros(units.shape)
+            total = next(iter(state.values())).new_zeros(self._layers[layer].shape)
         return total if total.shape == full else total.expand(torch.broadcast_shapes(total.shape, full))
 
     def _statistics(self, state: State, layers: tuple[str, ...], target: str) -> list[Tensor]:
-        missing = [name for name in layers if name not in state]
-        if missing:
-            raise ValueError(f"The field on {target!r} needs layer {missing[0]!r}, which the state does not hold.")
-        return [self.layer(name).statistic(state[name]) for name in layers]
+        for name in layers:
+            if name not in state:
+                raise ValueError(f"The field on {target!r} needs layer {name!r}, which the state does not hold.")
+        return [self._layers[name].statistic(state[name]) for name in layers]
 
     def interaction(self, state: State) -> Tensor:
         """Return `Σ_c Φ_c(x)` of the terms whose layers are all there, `(*batch,)`. A hook of tempering."""
@@ -195,14 +194,22 @@ class BoltzmannMachine(nn.Module):
         `∂E/∂W = -∂Φ/∂W` at the values of the present layers and the means of the missing ones, since Φ is multilinear.
         """
         present = self.state(state)
-        full = self._inferred(present)
-        scale = self.coupling_weight(weight, present)
+        self.add_gradient(self._inferred(present), weight, present)
+
+    def add_gradient(self, full: State, weight: Tensor | float, present: State | None = None) -> None:
+        """Add the gradient at a full state as `accumulate_grad` does, unchecked: for the inner loop of learning.
+
+        Layers that `present` leaves out stand at their means and count as summed out.
+        """
+        given = full if present is None else present
+        scale = self.coupling_weight(weight, given)
+        statistics = {name: units.statistic(full[name]) for name, units in self._layers.items()}
         for layers, coupling in self.terms:
             if _learns(coupling):
-                coupling.accumulate_grad(-scale, *(self.layer(name).statistic(full[name]) for name in layers))
-        for name in self._layers:
-            if _learns(self.layer(name)):
-                self.layer(name).accumulate_grad(weight, self.field(name, full), present.get(name))
+                coupling.accumulate_grad(-scale, *[statistics[name] for name in layers])
+        for name, units in self._layers.items():
+            if _learns(units):
+                units.accumulate_grad(weight, self.field(name, full), given.get(name))
 
     def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
         """Return the weight of the couplings in the gradient of each sample. A hook of tempering."""
@@ -241,8 +248,10 @@ def _independent_blocks(layers: tuple[str, ...], tied: frozenset[tuple[str, str]
 
 def _learns(module: nn.Module) -> bool:
     # As any(p.requires_grad for p in module.parameters()), which costs more than a small product.
-    own, inner = module._parameters.values(), module._modules.values()
-    return any(p is not None and p.requires_grad for p in own) or any(m is not None and _learns(m) for m in inner)
+    for parameter in module._parameters.values():
+        if parameter is not None and parameter.requires_grad:
+            return True
+    return bool(module._modules) and any(m is not None and _learns(m) for m in module._modules.values())
 
 
 def batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:

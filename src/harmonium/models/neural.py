@@ -29,4 +29,4 @@ class NeuralEBM(NetworkEnergy):
                 f"The network of a NeuralEBM must return one energy a sample, (*batch,) or (*batch, 1). Got "
                 f"{tuple(values.shape)} for x of shape {tuple(x.shape)}. Use JEM for a network that returns classes."
             )
-        return values + self.base_energy(x)
+        return values if self.base_std is None else values + self.base_energy(x)

@@ -51,5 +51,5 @@ class Langevin(Sampler):
         x = state[layer]
         energy, slope = energy_and_slope(model, x)
         drift = slope if self.limit is None else slope.clamp_(-self.limit / self.step_size, self.limit / self.step_size)
-        new = draw_normal(x, generator=generator).mul_(self.sigma).add_(x).sub_(drift, alpha=self.step_size)
+        new = torch.sub(x, drift, alpha=self.step_size).add_(draw_normal(x, generator=generator), alpha=self.sigma)
         return {layer: self.hold(layer, x, new)}, {"energy": energy}
