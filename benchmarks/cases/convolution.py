@@ -19,7 +19,7 @@ def _model(lower: tuple[int, int, int], upper: tuple[int, int, int]) -> hm.RBM:
 
 
 def _build(quick: bool) -> list[Contender]:
-    channels, side, batch_size, n_updates = ([3, 4, 8, 16], 8, 8, 2) if quick else ([3, 64, 128, 256], 32, 128, 10)
+    channels, side, batch_size, n_updates = ([3, 4, 8, 16], 8, 8, 2) if quick else ([3, 64, 128, 256], 32, 128, 30)
     floors, ours = [], []
     for i, (below, above) in enumerate(zip(channels, channels[1:], strict=False)):
         lower, upper = (below, side >> i, side >> i), (above, side >> i + 1, side >> i + 1)
@@ -44,14 +44,14 @@ def _build(quick: bool) -> list[Contender]:
         Contender(
             FLOOR, run_floor, "bare convolutions, channels last: two forward, one transposed, two weight gradients"
         ),
-        Contender(OURS, run, f"{FIT_NOTE}; one binary RBM with an hm.Conv2d a layer, 10 updates each", prepare),
+        Contender(OURS, run, f"{FIT_NOTE}; one binary RBM with an hm.Conv2d a layer, 30 updates each", prepare),
     ]
 
 
 CASES = [
     Case(
         "convolution",
-        "convolutional CD-1, layers 3→64, 64→128, 128→256, 4×4, stride 2, from 32×32, batch 128, 10 updates, summed",
+        "convolutional CD-1, layers 3→64, 64→128, 128→256, 4×4, stride 2, from 32×32, batch 128, 30 updates, summed",
         _build,
         (Bar(1.5, FLOOR),),
     )

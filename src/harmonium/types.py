@@ -238,12 +238,15 @@ def draw_categorical(probability: Tensor, *, generator: torch.Generator | None =
     """Draw one-hot vectors along the last axis with these probabilities, by inverting their cumulative sum.
 
     One uniform u in (0, 1] a vector picks the first class whose cumulative sum reaches u, so that a class of
-    probability zero is never drawn.
+    probability zero is never drawn. They need not add up to one, but must not all be zero.
     """
     cumulative = probability.cumsum(-1)
     u = 1 - probability.new_empty((*probability.shape[:-1], 1)).uniform_(generator=generator)
-    index = (cumulative < u * cumulative[..., -1:]).sum(-1, keepdim=True)
-    return torch.zeros_like(probability).scatter_(-1, index.clamp_max_(probability.shape[-1] - 1), 1.0)
+    below = cumulative.lt_(u.mul_(cumulative[..., -1:]))  # 1 for the classes before the one that is drawn
+    drawn = torch.empty_like(below)
+    torch.sub(below[..., :-1], below[..., 1:], out=drawn[..., 1:])
+    torch.sub(1.0, below[..., :1], out=drawn[..., :1])
+    return drawn
 
 
 def draw_binomial(n: int, probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:

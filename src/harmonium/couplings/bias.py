@@ -42,7 +42,9 @@ class Bias(Coupling):
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x`."""
         x = xs[0]
-        if self.shared:
+        if self.shared and not (isinstance(weight, Tensor) and weight.ndim):
+            gradient(self.bias).add_(x.sum_to_size(self.bias.shape), alpha=float(weight))
+        elif self.shared:
             gradient(self.bias).add_(weighted(x, weight).sum_to_size(self.bias.shape))
         elif isinstance(weight, Tensor) and weight.ndim:
             add_product(self.bias, as_rows(x, self.shape).t(), weight.reshape(-1).to(x), 1.0)

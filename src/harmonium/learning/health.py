@@ -26,6 +26,11 @@ def messages(record: Record, past: Sequence[Record]) -> list[str]:
         texts.append("Positive and negative free energies drift apart: lower the learning rate or add steps.")
     if record.get("r_hat", 1.0) > 1.5 and record.get("n_draws", 0) >= 20:
         texts.append("The chains do not mix: add steps, lower the learning rate, or use TemperedPCD.")
+    if record.get("log_z_error", 0.0) > 1.0:
+        texts.append(
+            "The running log-likelihood is known only to a nat or worse: the parameters move too fast to be followed. "
+            "Average them (ParameterAverage), or score the model at the end (log_likelihood)."
+        )
     gap = record.get("free_energy_gap")
     if gap is not None and len(past) >= 5 and gap < -0.05 * abs(record.get("free_energy", 1.0)):
         texts.append(

@@ -20,7 +20,8 @@ _SHARPNESS = 10.0
 class Activation:
     """A monotone curve g from 0 to 1 (section 3.2 of Hwang et al. 2020): `integral` is ∫₀ˣ g up to a constant.
 
-    Only `value` must be given. The integral is found by quadrature and the inverse by bisection where not known.
+    Only `value` must be given. The integral is found by quadrature, the inverse by bisection and the slope g' by
+    automatic differentiation where not known.
 
     >>> Activation("step", lambda x: (x.atan() / torch.pi + 0.5)).primitive(torch.tensor([0.0]))
     tensor([0.])
@@ -30,6 +31,7 @@ class Activation:
     value: Callable[[Tensor], Tensor]
     integral: Callable[[Tensor], Tensor] | None = None
     inverse: Callable[[Tensor], Tensor] | None = None
+    slope: Callable[[Tensor], Tensor] | None = None
 
     def primitive(self, x: Tensor) -> Tensor:
         """Return the integral of g, in closed form where known, else by Gauss-Legendre panels halved towards zero."""
@@ -70,6 +72,11 @@ def _relu_integral(x: Tensor) -> Tensor:
     return torch.where(x > 1, x - 0.5, x.clamp(0, 1).square() / 2)
 
 
+def _sigmoid_slope(x: Tensor) -> Tensor:
+    value = x.sigmoid()
+    return value - value.square()
+
+
 def _soft_clip(x: Tensor) -> Tensor:
     return (softplus(_SHARPNESS * x) - softplus(_SHARPNESS * (x - 1))) / _SHARPNESS
 
@@ -83,7 +90,7 @@ def _soft_clip_inverse(value: Tensor) -> Tensor:
 ACTIVATIONS: dict[str, Activation] = {
     a.name: a
     for a in (
-        Activation("sigmoid", torch.sigmoid, softplus, torch.logit),
+        Activation("sigmoid", torch.sigmoid, softplus, torch.logit, _sigmoid_slope),
         Activation("relu", lambda x: x.clamp(0, 1), _relu_integral, lambda y: y),
         Activation("tanh", lambda x: (1 + x.tanh()) / 2, lambda x: softplus(2 * x) / 2, lambda y: y.logit() / 2),
         Activation("softplus", _soft_clip, None, _soft_clip_inverse),

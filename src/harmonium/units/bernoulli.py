@@ -24,6 +24,10 @@ class Bernoulli(Units):
         """Draw x = 1 with probability `σ(θ)`."""
         return draw_bernoulli(field.sigmoid(), generator=generator)
 
+    def sample_given_mean(self, field: Tensor, mean: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw x = 1 with the probability `mean`, the same draw as `sample` makes."""
+        return draw_bernoulli(mean, generator=generator)
+
     def mean(self, field: Tensor) -> Tensor:
         """Return `σ(θ)`."""
         return field.sigmoid()

@@ -90,6 +90,8 @@ class Multinary(Units):
         if self.exact:
             shifted = self._shifted(field)
             return (shifted.sigmoid() * (-shifted).sigmoid()).sum(-1)
+        if self._curve.slope is not None:
+            return self._curve.slope(self.scale * field) * (self.levels * self.scale)
         return super().variance(field).clamp_min(0)  # where g is flat, rounding can leave its slope just below zero
 
     def mode(self, field: Tensor) -> Tensor:
