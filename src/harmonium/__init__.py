@@ -8,6 +8,7 @@ torch.Size([1])
 
 from harmonium.couplings import Bias, Conv2d, Coupling, Dense, Symmetric, ThirdOrder
 from harmonium.evaluation.likelihood import log_likelihood
+from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import (
     CD,
     PCD,
@@ -17,12 +18,14 @@ from harmonium.learning import (
     ClipGradient,
     Contrastive,
     DenoisingScoreMatching,
+    EachLayer,
     Guard,
     HealthWarning,
     History,
+    JointCD,
     JointCurves,
     JointLikelihood,
-    LikelihoodTrack,
+    MeanFieldCD,
     NoiseContrastive,
     NormLimit,
     ParameterAverage,
@@ -33,9 +36,13 @@ from harmonium.learning import (
     TrainingDiverged,
     WeightDecay,
     fit,
+    fit_greedy,
     initialize,
+    initialize_layers,
+    layer_rates,
 )
 from harmonium.models import (
+    DBN,
     JEM,
     MLP,
     RBM,
@@ -68,6 +75,7 @@ from harmonium.units import (
     Binomial,
     Categorical,
     Gaussian,
+    MaxPooled,
     Mixed,
     Multinary,
     NReLU,
@@ -85,6 +93,7 @@ __all__ = [
     "Binomial",
     "Categorical",
     "Gaussian",
+    "MaxPooled",
     "Mixed",
     "Multinary",
     "NReLU",
@@ -99,6 +108,7 @@ __all__ = [
     "Symmetric",
     "ThirdOrder",
     # models
+    "DBN",
     "GaussianLaw",
     "JEM",
     "MLP",
@@ -124,7 +134,9 @@ __all__ = [
     # learning
     "ClassGaussians",
     "DenoisingScoreMatching",
+    "EachLayer",
     "Guard",
+    "JointCD",
     "JointCurves",
     "JointLikelihood",
     "NoiseContrastive",
@@ -138,6 +150,7 @@ __all__ = [
     "HealthWarning",
     "History",
     "LikelihoodTrack",
+    "MeanFieldCD",
     "NormLimit",
     "PCD",
     "ParameterAverage",
@@ -146,7 +159,10 @@ __all__ = [
     "TrainingDiverged",
     "WeightDecay",
     "fit",
+    "fit_greedy",
     "initialize",
+    "initialize_layers",
+    "layer_rates",
     # how large is Z, how good is the model
     "ais",
     "exact_log_z",

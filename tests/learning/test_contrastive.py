@@ -97,7 +97,7 @@ def test_the_models_own_law_has_no_gradient_for_other_units(pair: str, generator
 class Lazy(hm.CD):
     """A wrong objective: its negatives are the means of the visible units, not draws."""
 
-    def _negative_phase(self, model, x, fields, generator):  # type: ignore[no-untyped-def]
+    def _negative_phase(self, model, positive, fields, generator):  # type: ignore[no-untyped-def]
         return model.infer(model.mean("visible", {"hidden": model.layer("hidden").mean(fields["hidden"])}))
 
     def negatives(self, model, x, *, generator=None):  # type: ignore[no-untyped-def]

@@ -70,7 +70,7 @@ CASES: dict[str, Build] = {
     "missing values": lambda: training(lambda: hm.PCD(n_chains=6), missing=True),
     "Gaussian units": lambda: training(lambda: hm.PCD(n_chains=6), torch.optim.Adam, gaussian=True),
     "running likelihood": lambda: training(
-        lambda: hm.PCD(n_chains=6), monitors=lambda: [hm.LikelihoodTrack(n_particles=16, every=2)]
+        lambda: hm.PCD(n_chains=6), monitors=lambda: [hm.LikelihoodTrack(n_particles=16, n_bridges=4)]
     ),
 }
 

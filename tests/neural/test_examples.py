@@ -34,3 +34,13 @@ def test_mnist(tmp_path: Path, data_dir: Path) -> None:
     assert {"test_error", "calibration_error", "auroc_free_energy", "fpr95_slope"} <= set(result)
     again = run("jem_mnist.py", tmp_path, "--baseline", HARMONIUM_DATA=str(data_dir))
     assert again.returncode == 0 and "'seed'" not in again.stdout  # the seed is not run again
+
+
+def test_densities(tmp_path: Path) -> None:
+    done = run("densities_2d.py", tmp_path, "--seeds", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("has mass 1.00000 on the grid") == 3  # the true densities are normalized
+    assert "| objective | moons | mixture | pinwheel |" in done.stdout
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert all(len(results[data]) == 6 for data in ("moons", "mixture", "pinwheel"))
+    assert (tmp_path / "densities.png").stat().st_size > 10_000

@@ -2,19 +2,25 @@
 
 from harmonium.learning.class_gaussians import ClassGaussians
 from harmonium.learning.contrastive import CD, PCD, Contrastive, Phases, TemperedPCD
+from harmonium.learning.each_layer import EachLayer
 from harmonium.learning.fit import fit
+from harmonium.learning.greedy import fit_greedy
 from harmonium.learning.guard import Guard
 from harmonium.learning.health import HealthWarning
 from harmonium.learning.history import History
 from harmonium.learning.initialize import initialize
+from harmonium.learning.initialize_layers import initialize_layers
 from harmonium.learning.joint import JointLikelihood
+from harmonium.learning.joint_cd import JointCD, layer_phases
 from harmonium.learning.joint_curves import JointCurves
+from harmonium.learning.layer_fit import LayerFit
+from harmonium.learning.layer_rates import layer_rates
+from harmonium.learning.mean_field_cd import MeanFieldCD
 from harmonium.learning.monitors import Fit, HiddenUnits, Mixing, Monitor, default_monitors
 from harmonium.learning.noise_contrastive import NoiseContrastive
 from harmonium.learning.replay import ReplayBuffer
 from harmonium.learning.score_matching import DenoisingScoreMatching, SlicedScoreMatching
 from harmonium.learning.snapshot import restore, snapshot
-from harmonium.learning.tracking import LikelihoodTrack
 from harmonium.learning.training import Callback, Training, TrainingDiverged
 from harmonium.learning.transforms import (
     Centering,
@@ -41,11 +47,14 @@ __all__ = [
     "Centering",
     "ClipGradient",
     "Contrastive",
+    "EachLayer",
     "Fit",
     "HealthWarning",
     "HiddenUnits",
     "History",
-    "LikelihoodTrack",
+    "JointCD",
+    "LayerFit",
+    "MeanFieldCD",
     "Mixing",
     "Monitor",
     "NormLimit",
@@ -59,7 +68,11 @@ __all__ = [
     "WeightDecay",
     "default_monitors",
     "fit",
+    "fit_greedy",
     "initialize",
+    "initialize_layers",
+    "layer_phases",
+    "layer_rates",
     "restore",
     "snapshot",
 ]

@@ -59,15 +59,15 @@ class Contrastive(ABC):
         positive = {layer: x} | {name: model.layer(name).mean(field) for name, field in fields.items()}
         share: Tensor | float = 1.0 / x.shape[0] if weight is None else weight / weight.sum()
         model.add_gradient(positive, share)
-        negative = self._negative_phase(model, x, fields, generator)
+        negative = self._negative_phase(model, positive, fields, generator)
         model.add_gradient(negative, -share if self.from_data else -1.0 / negative[layer].shape[0])
         return Phases(positive, negative)
 
     @abstractmethod
     def _negative_phase(
-        self, model: BoltzmannMachine, x: Tensor, fields: State, generator: torch.Generator | None
+        self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
     ) -> State:
-        """Return the negative state, hidden layers at their means; `fields` are those of the hidden layers given x."""
+        """Return the negative state, hidden layers at their means; `fields` are those of the hidden layers given x⁺."""
 
     def state_dict(self) -> State:
         """Return what must survive between updates: the chains."""
@@ -102,12 +102,15 @@ class CD(Contrastive):
         return sampler.samples(model, state)
 
     def _negative_phase(
-        self, model: BoltzmannMachine, x: Tensor, fields: State, generator: torch.Generator | None
+        self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
     ) -> State:
         if self.sampler is not None:
-            return model.infer(self.negatives(model, x, generator=generator))
-        drawn = {name: model.layer(name).sample(field, generator=generator) for name, field in fields.items()}
-        return _sweep(model, {model.data_layer: x} | drawn, self.n_steps, generator, carry=False)[1]
+            return model.infer(self.negatives(model, positive[model.data_layer], generator=generator))
+        drawn = {
+            name: model.layer(name).sample_given_mean(field, positive[name], generator=generator)
+            for name, field in fields.items()
+        }
+        return _sweep(model, positive | drawn, self.n_steps, generator, carry=False)[1]
 
 
 @dataclass
@@ -139,10 +142,10 @@ class PCD(Contrastive):
         return sampler.samples(model, state)
 
     def _negative_phase(
-        self, model: BoltzmannMachine, x: Tensor, fields: State, generator: torch.Generator | None
+        self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
     ) -> State:
         if self.sampler is not None:
-            return model.infer(self.negatives(model, x, generator=generator))
+            return model.infer(self.negatives(model, positive[model.data_layer], generator=generator))
         chains = self._chains(model, Gibbs(), generator)
         self.chains, negative = _sweep(model, chains, self.n_steps, generator, carry=True)
         return negative

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
+from harmonium.learning.good_state import GoodState
 from harmonium.learning.health import HealthWarning
 from harmonium.learning.history import Record
 from harmonium.learning.monitors import Monitor
@@ -19,17 +18,6 @@ if TYPE_CHECKING:
     from harmonium.learning.training import Training
 
 _MEMORY, _WARM_UP = 0.9, 20
-
-
-@dataclass(frozen=True)
-class _Good:
-    """A state to return to."""
-
-    update: int
-    model: dict[str, Any]
-    optimizer: dict[str, Any]
-    objective: State
-    transforms: list[State]
 
 
 class Guard(Monitor):
@@ -48,7 +36,8 @@ class Guard(Monitor):
     of the history, and training goes on with the next batch. After `n_tries` returns it gives up with
     `TrainingDiverged`, the model at its last good state. The records of the epochs count the returns as `rollbacks`.
 
-    A monitor: `fit(..., monitors=[Guard()])`. A resumed run keeps the counts and takes its first state as good.
+    A monitor: `fit(..., monitors=[Guard()])`. The states that it keeps are part of a checkpoint: a run that is resumed
+    returns to the same ones.
     """
 
     def __init__(
@@ -56,7 +45,7 @@ class Guard(Monitor):
         *,
         every: int = 50,
         n_tries: int = 10,
-        slower: float = 0.5,
+        slower: float = 0.3,
         longer: float = 1.5,
         longest: float = 4.0,
         largest_gap: float | None = None,
@@ -74,11 +63,14 @@ class Guard(Monitor):
         self.rollbacks = 0
         self.gap, self.usual_gradient, self.n_seen = 0.0, 0.0, 0
         self.gradient_norm, self.saturation = 0.0, 0.0
-        self._good: list[_Good] = []
+        self._good: list[GoodState] = []
+        self._saved: list[State] = []
         self._first_steps = 0
 
     def on_start(self, training: Training) -> None:
-        """Keep the state before the first update."""
+        """Keep the state before the first update, or take up those of a checkpoint."""
+        self._good = self._good or [GoodState.from_tensors(state, training) for state in self._saved]
+        self._saved = []
         if not self._good:
             self._keep(training)
 
@@ -97,7 +89,7 @@ class Guard(Monitor):
         good = self._good[0]
         rates = [group["lr"] for group in training.optimizer.param_groups]
         n_steps = getattr(training.objective, "n_steps", None)
-        self._restore(training, good)
+        good.restore(training)
         if self.rollbacks >= self.n_tries:
             raise TrainingDiverged(
                 f"Training diverged again after {self.rollbacks} returns to a good state ({trouble}). The model is at "
@@ -160,22 +152,7 @@ class Guard(Monitor):
 
     def _keep(self, training: Training) -> None:
         self._first_steps = self._first_steps or getattr(training.objective, "n_steps", 0)
-        good = _Good(
-            training.update,
-            copy.deepcopy(training.model.state_dict()),
-            copy.deepcopy(training.optimizer.state_dict()),
-            copy.deepcopy(_state(training.objective)),
-            [copy.deepcopy(transform.state_dict()) for transform in training.transforms],
-        )
-        self._good = [*self._good[-1:], good]
-
-    def _restore(self, training: Training, good: _Good) -> None:
-        training.model.load_state_dict(good.model)
-        training.optimizer.load_state_dict(copy.deepcopy(good.optimizer))
-        if hasattr(training.objective, "load_state_dict"):
-            training.objective.load_state_dict(copy.deepcopy(good.objective))
-        for transform, state in zip(training.transforms, good.transforms, strict=True):
-            transform.load_state_dict(copy.deepcopy(state))
+        self._good = [*self._good[-1:], GoodState.of(training)]
 
     def _more_careful(self, training: Training, rates: list[float], n_steps: int | None) -> tuple[float, int | None]:
         """Lower the rates and add steps, from where they were when training diverged."""
@@ -196,17 +173,20 @@ class Guard(Monitor):
         return seed
 
     def state_dict(self) -> State:
-        """Return the counts and averages."""
-        numbers = [self.rollbacks, self.gap, self.usual_gradient, self.n_seen, self._first_steps]
-        return {"numbers": torch.tensor(numbers, dtype=torch.float64)}
+        """Return the counts, the averages and the states to return to."""
+        counts = [self.rollbacks, self.n_seen, self._first_steps]
+        averages = [self.gap, self.usual_gradient, self.gradient_norm, self.saturation]
+        state: State = {"numbers": torch.tensor([*counts, *averages], dtype=torch.float64)}
+        for i, good in enumerate(self._good):
+            state |= {f"good.{i}.{name}": value for name, value in good.tensors().items()}
+        return state
 
     def load_state_dict(self, state: State) -> None:
-        """Take them up again."""
+        """Take them up again; the states when training starts, which knows the optimizer."""
         if "numbers" in state:
-            rollbacks, self.gap, self.usual_gradient, n_seen, n_steps = state["numbers"].tolist()
-            self.rollbacks, self.n_seen, self._first_steps = int(rollbacks), int(n_seen), int(n_steps)
-        self._good = []
-
-
-def _state(holder: Any) -> State:
-    return holder.state_dict() if hasattr(holder, "state_dict") else {}
+            *counts, self.gap, self.usual_gradient, self.gradient_norm, self.saturation = state["numbers"].tolist()
+            self.rollbacks, self.n_seen, self._first_steps = map(int, counts)
+        self._good, self._saved = [], []
+        for prefix in ("good.0.", "good.1."):
+            part = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+            self._saved += [part] if part else []

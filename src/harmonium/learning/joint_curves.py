@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,15 +32,18 @@ class JointCurves(Monitor):
         self.n_updates = 0
 
     def on_update(self, training: Training) -> None:
-        """Add the parts of an update."""
+        """Add the parts of an update; one with a part that is not finite was taken back by a guard."""
+        metrics = getattr(training.objective, "metrics", {})
+        if not all(map(math.isfinite, metrics.values())):
+            return
         self.n_updates += 1
-        for name, value in getattr(training.objective, "metrics", {}).items():
+        for name, value in metrics.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the means of the epoch and the validation curves."""
-        record: Record = {name: total / max(self.n_updates, 1) for name, total in self.sums.items()}
+        record: Record = {name: self.sums[name] / max(self.n_updates, 1) for name in sorted(self.sums)}
         record["loss"] = record.get("classification_loss", 0.0) + record.get("generation_loss", 0.0)
         self.sums, self.n_updates = {}, 0
         model = training.model

@@ -140,7 +140,9 @@ class Mixing(Monitor):
 
 def default_monitors() -> list[Monitor]:
     """Return the monitors that `fit` uses unless told otherwise."""
-    return [Fit(), HiddenUnits(), Mixing()]
+    from harmonium.learning.layer_fit import LayerFit  # it extends this module's Monitor
+
+    return [Fit(), HiddenUnits(), Mixing(), LayerFit()]
 
 
 def _pseudo_likelihood(model: BoltzmannMachine, x: Tensor, free: Tensor, epoch: int) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from harmonium.couplings import Conv2d
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.contrastive import Phases
 from harmonium.learning.guard import Guard
@@ -21,8 +22,9 @@ from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
 from harmonium.learning.monitors import Monitor
 from harmonium.learning.transforms import Transform
-from harmonium.models import BoltzmannMachine
+from harmonium.models import DBN, BoltzmannMachine
 from harmonium.types import State, draw_permutation, keep_freed_memory
+from harmonium.units import Units
 
 BatchTransform = Callable[..., Tensor]
 
@@ -79,7 +81,9 @@ class Training:
             raise ValueError("The data has no rows. Give at least one sample.")
         self.epochs, self.batch_size = epochs, batch_size
         self.validation, self.weights, self.transform = validation, weights, transform
-        self.contrastive = hasattr(objective, "accumulate_grad") and isinstance(model, BoltzmannMachine)
+        self.contrastive = hasattr(objective, "accumulate_grad") and isinstance(
+            model, getattr(objective, "trains", BoltzmannMachine)
+        )
         self._check_weights()
         self.transforms, self.schedule = tuple(transforms), schedule
         self.monitors, self.callbacks = tuple(monitors), tuple(callbacks)
@@ -95,6 +99,8 @@ class Training:
         self.stop = False
         self.good: State = {}
         self.good_chains: State = {}
+        self._units = [module for module in model.modules() if isinstance(module, Units)]
+        self._convolves = any(isinstance(module, Conv2d) for module in model.modules())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._guards = [p for p in self._parameters if p.ndim == 1] or self._parameters[:1]
 
@@ -154,7 +160,8 @@ class Training:
     def _step(self, index: Tensor | None, batch: Any) -> None:
         x = self._prepared(index, batch)
         self.batch = x
-        self.optimizer.zero_grad(set_to_none=False)
+        for parameter in self._parameters:
+            parameter.grad = None
         if self.contrastive:
             weight = None
             if self.weights is not None and index is not None:
@@ -167,9 +174,8 @@ class Training:
             transform.before(self.model, self.phases)
         self._check_finite()
         self.optimizer.step()
-        if isinstance(self.model, BoltzmannMachine):
-            for name in self.model.units:
-                self.model.layer(name).project()
+        for units in self._units:
+            units.project()
         for transform in self.transforms:
             transform.after(self.model)
         self.update += 1
@@ -179,12 +185,14 @@ class Training:
         x, *labels = batch if isinstance(batch, tuple) else (batch,)
         if self.transform is not None:
             x = self.transform(x, generator=self.generator)
-        x = x.to(dtype=some.dtype, device=some.device)
+        layout = torch.channels_last if self._convolves and x.ndim == 4 else torch.preserve_format
+        x = x.to(dtype=some.dtype, device=some.device, memory_format=layout)
         if self.missing is not None and index is not None:
             x = self.missing.fill(index, x, generator=self.generator)
         if self.contrastive:  # learns from the data alone
-            if self.epoch == 0 and not self._checked and isinstance(self.model, BoltzmannMachine):
-                self.model.layer(self.model.data_layer).check_support(x, "data")
+            units = self._data_units()
+            if self.epoch == 0 and not self._checked and units is not None:
+                units.check_support(x, "data")
             return x
         return (x, *(part.to(some.device) for part in labels)) if labels else x
 
@@ -234,17 +242,17 @@ class Training:
 
     def _check_integers(self) -> bool:
         """Check all rows at once where that is cheap, integers in memory; others are checked as they are first used."""
-        x = self.batches.x
-        if (
-            x is None
-            or x.is_floating_point()
-            or self.transform is not None
-            or not isinstance(self.model, BoltzmannMachine)
-        ):
+        x, units = self.batches.x, self._data_units()
+        if x is None or x.is_floating_point() or self.transform is not None or units is None:
             return False
         ends = x.to(torch.uint8) if x.dtype == torch.bool else x
-        self.model.layer(self.model.data_layer).check_support(torch.stack([ends.amin(0), ends.amax(0)]).float(), "data")
+        units.check_support(torch.stack([ends.amin(0), ends.amax(0)]).float(), "data")
         return True
+
+    def _data_units(self) -> Units | None:
+        if isinstance(self.model, DBN):
+            return self.model.visible
+        return self.model.layer(self.model.data_layer) if isinstance(self.model, BoltzmannMachine) else None
 
     def _check_weights(self) -> None:
         if self.weights is None:

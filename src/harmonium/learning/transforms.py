@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings import Bias, Dense
+from harmonium.couplings import Bias, Conv2d, Dense
+from harmonium.learning.center_convolution import center_convolution
 from harmonium.learning.contrastive import Phases
 from harmonium.models import BoltzmannMachine
 from harmonium.types import State, gradient
@@ -123,18 +124,22 @@ class Centering(Transform):
 
     @torch.no_grad()
     def before(self, model: nn.Module, phases: Phases | None) -> None:
-        """Center the gradients of dense couplings and of the biases at their ends."""
+        """Center the gradients of dense couplings and convolutions, and of the biases at their ends."""
         machine, both = _need(model, phases, "Centering")
         for name in machine.units:
             units = machine.layer(name)
             ends = (units.statistic(phase[name]).reshape(-1, *units.shape) for phase in (both.positive, both.negative))
             now = torch.stack([end.mean(0).flatten() for end in ends]).mean(0)
             self.means[name] = now if name not in self.means else self.means[name].lerp(now, 1 - self.decay)
-        biases = {layers[0]: coupling.bias for layers, coupling in machine.terms if isinstance(coupling, Bias)}
+        ends_of = {layers[0]: coupling for layers, coupling in machine.terms if isinstance(coupling, Bias)}
         for layers, coupling in machine.terms:
+            if isinstance(coupling, Conv2d):
+                lower, upper = layers
+                means = self.means[lower], self.means[upper]
+                center_convolution(coupling, (ends_of[lower], ends_of[upper]), means)
             if not isinstance(coupling, Dense):
                 continue
-            b, c = (biases[name] for name in layers)
+            b, c = (ends_of[name].bias for name in layers)
             mu, lam = (self.means[name] for name in layers)
             grad_b, grad_c = gradient(b).view(-1), gradient(c).view(-1)
             slope = gradient(coupling.weight)
@@ -203,5 +208,8 @@ def _weights(model: nn.Module) -> list[nn.Parameter]:
 
 def _need(model: nn.Module, phases: Phases | None, name: str) -> tuple[BoltzmannMachine, Phases]:
     if phases is None or not isinstance(model, BoltzmannMachine):
-        raise TypeError(f"{name} needs the two phases of a contrastive objective on a Boltzmann machine. Leave it out.")
+        raise TypeError(
+            f"{name} needs the two phases of a contrastive objective on a Boltzmann machine. Leave it out; for a DBN "
+            f"trained by JointCD wrap it: EachLayer({name}(...))."
+        )
     return model, phases

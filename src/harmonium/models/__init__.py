@@ -1,5 +1,6 @@
 """Models: what is built from units and couplings, and energies made of networks."""
 
+from harmonium.models.dbn import DBN
 from harmonium.models.gaussian_law import GaussianLaw
 from harmonium.models.given_class import GivenClass
 from harmonium.models.jem import JEM
@@ -15,6 +16,7 @@ from harmonium.models.uniform_law import UniformLaw
 
 __all__ = [
     "BoltzmannMachine",
+    "DBN",
     "GaussianLaw",
     "GivenClass",
     "JEM",

@@ -7,12 +7,13 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from harmonium.models.layered_network import LayeredNetwork
 from harmonium.models.networks import activation_of, linear
 
 
-class MLP(nn.Module):
+class MLP(LayeredNetwork):
     """`x → W_L a(… a(W_1 x + b_1) …) + b_L`, a multilayer perceptron with a smooth activation a.
 
     `shape` is that of one sample, `n_outputs` 1 for an energy or the number of classes. `spectral` divides each weight
@@ -32,16 +33,10 @@ class MLP(nn.Module):
         spectral: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
-        self.n_outputs, self.hidden = n_outputs, tuple(hidden)
-        self.activation, self.spectral = activation, spectral
+        super().__init__(shape, n_outputs, activation=activation, spectral=spectral)
+        self.hidden = tuple(hidden)
         widths = (math.prod(self.shape), *self.hidden, n_outputs)
         layers: list[nn.Module] = [nn.Flatten()]
         for n_in, n_out in itertools.pairwise(widths):
             layers += [linear(n_in, n_out, spectral=spectral, generator=generator), activation_of(activation)]
         self.layers = nn.Sequential(*layers[:-1])
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the outputs, `(n, n_outputs)`."""
-        return self.layers(x)

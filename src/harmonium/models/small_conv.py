@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from harmonium.models.layered_network import LayeredNetwork
 from harmonium.models.networks import activation_of, conv, linear
 
 
-class SmallConv(nn.Module):
+class SmallConv(LayeredNetwork):
     """The picture cut into `patch` × `patch` pieces, 3×3 convolutions over the pieces, then two dense layers.
 
     `shape` is `(channels, height, width)`; each entry of `channels` is a convolution of stride 1, `hidden` the width of
@@ -20,6 +21,8 @@ class SmallConv(nn.Module):
     >>> SmallConv((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 10])
     """
+
+    n_axes = 3
 
     def __init__(
         self,
@@ -33,16 +36,13 @@ class SmallConv(nn.Module):
         spectral: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        if len(tuple(shape)) != 3:
-            raise ValueError(f"`shape` must be (channels, height, width). Got {tuple(shape)}. Try (1, 28, 28).")
+        super().__init__(shape, n_outputs, activation=activation, spectral=spectral)
         if shape[1] % patch or shape[2] % patch:
             raise ValueError(
                 f"Height and width must be multiples of `patch`. Got shape={tuple(shape)}, patch={patch}. "
                 "Choose another `patch`, or pad the pictures."
             )
-        self.shape, self.n_outputs, self.channels = tuple(shape), n_outputs, tuple(channels)
-        self.patch, self.hidden, self.activation, self.spectral = patch, hidden, activation, spectral
+        self.channels, self.patch, self.hidden = tuple(channels), patch, hidden
         layers: list[nn.Module] = [nn.PixelUnshuffle(patch)]
         width, area = self.shape[0] * patch**2, (self.shape[1] // patch) * (self.shape[2] // patch)
         for n in self.channels:
@@ -51,7 +51,3 @@ class SmallConv(nn.Module):
         layers += [nn.Flatten(), linear(width * area, hidden, spectral=spectral, generator=generator)]
         layers += [activation_of(activation), linear(hidden, n_outputs, spectral=spectral, generator=generator)]
         self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the outputs, `(n, n_outputs)`."""
-        return self.layers(x)

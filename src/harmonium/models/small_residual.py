@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from harmonium.models.layered_network import LayeredNetwork
 from harmonium.models.networks import activation_of, conv, linear
 
 
-class SmallResidual(nn.Module):
+class SmallResidual(LayeredNetwork):
     """A 5×5 convolution of stride 2, then for each entry of `channels` a residual block `x ← P x + s C₂ a(C₁ a(x))`.
 
     Every block after the first halves the picture. P is the identity, or a 1×1 convolution where the shape changes; s
@@ -20,6 +21,8 @@ class SmallResidual(nn.Module):
     >>> SmallResidual((3, 32, 32), 10)(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 10])
     """
+
+    n_axes = 3
 
     def __init__(
         self,
@@ -31,11 +34,8 @@ class SmallResidual(nn.Module):
         spectral: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
-        if len(tuple(shape)) != 3:
-            raise ValueError(f"`shape` must be (channels, height, width). Got {tuple(shape)}. Try (3, 32, 32).")
-        self.shape, self.n_outputs, self.channels = tuple(shape), n_outputs, tuple(channels)
-        self.activation, self.spectral = activation, spectral
+        super().__init__(shape, n_outputs, activation=activation, spectral=spectral)
+        self.channels = tuple(channels)
         width = self.channels[0]
         layers: list[nn.Module] = [conv(self.shape[0], width, 5, stride=2, spectral=spectral, generator=generator)]
         for i, n in enumerate(self.channels):
@@ -44,10 +44,6 @@ class SmallResidual(nn.Module):
         layers += [activation_of(activation), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
         layers += [linear(width, n_outputs, spectral=spectral, generator=generator)]
         self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the outputs, `(n, n_outputs)`."""
-        return self.layers(x)
 
 
 class _Block(nn.Module):

@@ -10,18 +10,14 @@ from harmonium.types import EnergyModel
 
 
 def energy_and_slope(model: EnergyModel, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `F(x)` and `∂F/∂x`, with the parameters frozen and no graph kept."""
+    """Return `F(x)` and `∂F/∂x`; no graph is kept and no gradient of a parameter is computed.
+
+    Loops over many steps freeze the parameters once (`models.frozen`), which leaves even their part of the graph out.
+    """
     point = x.detach().requires_grad_()
-    parameters = [p for p in model.parameters() if p.requires_grad] if isinstance(model, torch.nn.Module) else []
-    for parameter in parameters:
-        parameter.requires_grad_(False)
-    try:
-        with torch.enable_grad():
-            energy = model.free_energy(point)
-            (slope,) = torch.autograd.grad(energy.sum(), point)
-    finally:
-        for parameter in parameters:
-            parameter.requires_grad_(True)
+    with torch.enable_grad():
+        energy = model.free_energy(point)
+        (slope,) = torch.autograd.grad(energy.sum(), point)
     return energy.detach(), slope
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
+from harmonium.models.frozen import frozen
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.mala import MALA
@@ -23,13 +24,16 @@ def sample(
     sampler: Sampler | None = None,
     n_steps: int = 1000,
     given: Tensor | None = None,
+    start: Tensor | None = None,
     generator: torch.Generator | None = None,
     on_step: Callable[[int, Info], None] | None = None,
 ) -> Tensor:
     """Draw `n` samples: the ends of `n` chains of `n_steps` steps, by Gibbs sampling unless told otherwise.
 
     `given` is one sample, or `n`, with NaN where the value is unknown: known units stay, the others are drawn given
-    them, which fills in missing values and paints in images. `on_step(i, info)` is called after each step.
+    them, which fills in missing values and paints in images. `start` is where the chains begin, `n` samples; without
+    it, where the model says. A network is in evaluation mode meanwhile, its parameters frozen, and gets both back.
+    `on_step(i, info)` is called after each step.
 
     >>> rbm = RBM(Bernoulli(4), Bernoulli(2))
     >>> sample(rbm, 3, n_steps=10, given=torch.tensor([1.0, float("nan"), 0.0, float("nan")])).shape
@@ -40,19 +44,22 @@ def sample(
     keep_freed_memory()
     if sampler is None:
         sampler = Gibbs() if isinstance(model, BoltzmannMachine) else MALA()
-    x = starting_points(model, n, generator=generator)
+    x = starting_points(model, n, generator=generator) if start is None else start
+    if len(x) != n:
+        raise ValueError(f"`start` must hold one sample for each of the n={n} chains. Got {tuple(x.shape)}.")
     if given is not None:
         layer = data_layer(model)
         _check_given(model, given, x)
         known = ~given.isnan()
         x = torch.where(known, given, x)
         sampler = replace(sampler, clamp={**sampler.clamp, layer: known})
-    state = sampler.init(model, x, generator=generator)
-    for i in range(n_steps):
-        state, info = sampler.step(model, state, generator=generator)
-        if on_step is not None:
-            on_step(i, info)
-    result = sampler.samples(model, state)
+    with frozen(model):
+        state = sampler.init(model, x, generator=generator)
+        for i in range(n_steps):
+            state, info = sampler.step(model, state, generator=generator)
+            if on_step is not None:
+                on_step(i, info)
+        result = sampler.samples(model, state)
     if not result.is_meta and not bool(result.isfinite().all()):
         raise ValueError(
             f"The chains of {sampler!r} ran away to infinity or NaN. The model may have no normalizable law (unbounded "

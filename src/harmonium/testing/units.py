@@ -24,6 +24,7 @@ from harmonium.units import (
     Binomial,
     Categorical,
     Gaussian,
+    MaxPooled,
     Mixed,
     Multinary,
     NReLU,
@@ -47,6 +48,8 @@ ALL_UNITS: list[Callable[[], Units]] = [
     lambda: Multinary(2, levels=4, activation="softplus"),
     lambda: NReLU(3),
     lambda: Poisson(3),
+    lambda: MaxPooled(1, 4, 2, block=2),
+    lambda: MaxPooled(2, 1, 3, block=1),
     lambda: Mixed(Bernoulli(2), Gaussian(2, initial_sigma=1.5), Categorical(1, 3)),
 ]
 """A maker of each kind of units: called anew for each test."""
@@ -109,16 +112,16 @@ def _support(units: Units, field: Tensor) -> tuple[Tensor, Tensor]:
     if states is None:
         n = int((mean + 20 * variance.sqrt()).max().item()) + 100
         states = torch.arange(n, dtype=torch.float64)
-    unit = states.shape[1:]
-    places = (1,) * (field.ndim - len(unit))
+    apart, unit = units.split_sites(field), states.shape[1:]
+    places = (1,) * (apart.ndim - len(unit))
     points = states.to(field.dtype).reshape(len(states), *places, *unit)
-    return points.expand(len(states), *field.shape), field.new_zeros(())
+    return units.join_sites(points.expand(len(states), *apart.shape)), field.new_zeros(())
 
 
 def _log_weights(units: Units, field: Tensor, points: Tensor) -> Tensor:
     """Return `θ·s(x) + log μ(x)` of each unit at each point."""
-    product = field * units.statistic(points)
-    for _ in range(len(units.shape) - len(units.sites)):
+    product = units.split_sites(field * units.statistic(points))
+    while product.ndim > points.ndim - len(units.shape) + len(units.sites):
         product = product.sum(-1)
     return (product + units.log_base(points)).detach()
 
@@ -169,7 +172,7 @@ def _check_draws(units: Units, fields: Tensor, n_samples: int, generator: torch.
         law = (_log_weights(units, field, points) + log_volume - units.log_partition(field).detach()).exp()
         n_sites = math.prod(units.sites)
         law = law.reshape(len(law), n_sites)
-        sites, grid = drawn.reshape(n_samples, n_sites, -1), points.reshape(len(points), n_sites, -1)
+        sites, grid = (units.split_sites(x).reshape(len(x), n_sites, -1) for x in (drawn, points))
         for site in range(n_sites):
             if units.support == "real":
                 _check_continuous_law(units, sites[:, site, 0], grid[:, site, 0], law[:, site])

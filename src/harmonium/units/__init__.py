@@ -6,6 +6,7 @@ from harmonium.units.bernoulli import Bernoulli
 from harmonium.units.binomial import Binomial
 from harmonium.units.categorical import Categorical
 from harmonium.units.gaussian import Gaussian
+from harmonium.units.max_pooled import MaxPooled
 from harmonium.units.mixed import Mixed
 from harmonium.units.multinary import Multinary
 from harmonium.units.nrelu import NReLU
@@ -18,6 +19,7 @@ __all__ = [
     "Binomial",
     "Categorical",
     "Gaussian",
+    "MaxPooled",
     "Mixed",
     "Multinary",
     "NReLU",

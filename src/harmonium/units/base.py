@@ -51,6 +51,10 @@ class Units(nn.Module, ABC):
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x from the law under `field`."""
 
+    def sample_given_mean(self, field: Tensor, mean: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw x under `field` where the mean is known already: a hook for units that draw from their mean."""
+        return self.sample(field, generator=generator)
+
     def mean(self, field: Tensor) -> Tensor:
         """Return `E[x]`; for units with `s(x) = x` this is `∂A/∂θ`."""
         return _derivative(self.log_partition, field)
@@ -127,6 +131,14 @@ class Units(nn.Module, ABC):
         """Return the leading axes of `x`."""
         return tuple(x.shape[: x.ndim - len(self.shape)])
 
+    def split_sites(self, x: Tensor) -> Tensor:
+        """Return `(*batch, *shape)` as `(*batch, *sites, *unit)`: the entries of each unit last. Here they are so."""
+        return x
+
+    def join_sites(self, x: Tensor) -> Tensor:
+        """Return `(*batch, *sites, *unit)` as `(*batch, *shape)`: the inverse of `split_sites`."""
+        return x
+
     def site(self, index: int) -> tuple[Any, ...]:
         """Return the place of one unit in a tensor `(*batch, *shape)`, as an index: sites are numbered row by row."""
         place = [index // math.prod(self.sites[i + 1 :]) % size for i, size in enumerate(self.sites)]
@@ -136,7 +148,8 @@ class Units(nn.Module, ABC):
         """Raise if the mask `known`, `(*batch, *shape)`, splits a unit that is a whole vector (categorical)."""
         if self.sites == self.shape:
             return
-        entries = known.flatten(known.ndim - len(self.shape) + len(self.sites))
+        apart = self.split_sites(known)
+        entries = apart.flatten(known.ndim - len(self.shape) + len(self.sites))
         if bool((entries.any(-1) != entries.all(-1)).any()):
             raise ValueError(
                 f"`{name}` knows a one-hot vector of {self!r} in part. Give all of its entries, or NaN for all of them."
@@ -175,7 +188,8 @@ class Units(nn.Module, ABC):
         n_sites, base = math.prod(self.sites), len(states)
         powers = torch.tensor([base**i for i in reversed(range(n_sites))], device=index.device)
         digits = (index[:, None] // powers) % base
-        return states.to(index.device)[digits].reshape(len(index), *self.shape)
+        apart = states.to(index.device)[digits].reshape(len(index), *self.sites, *states.shape[1:])
+        return self.join_sites(apart)
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that were given to the constructor."""
