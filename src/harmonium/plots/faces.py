@@ -1,0 +1,50 @@
+"""The pictures of the experiment on faces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from harmonium.plots.grids import mosaic, save_grid
+from harmonium.plots.style import new_figure, picture
+from harmonium.runs.face_pictures import FacePictures
+
+
+def write_face_pictures(pictures: FacePictures, folder: Path) -> list[Path]:
+    """Write the samples, reconstructions, colored and neighboring images as PNG files; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shape = tuple(pictures.samples.shape[1:])
+    paths = [folder / "samples.png"]
+    save_grid(pictures.samples, shape, paths[0], limits=(0.0, 1.0))
+    groups: dict[str, dict[str, Tensor]] = {
+        "reconstructions": pictures.reconstructions,
+        "not_faces": pictures.not_faces,
+        "colored": pictures.colored,
+        "photographs": pictures.photographs,
+        "neighbors": pictures.neighbors,
+    }
+    for name, rows in groups.items():
+        if rows:
+            paths.append(folder / f"{name}.png")
+            image_rows(rows).savefig(paths[-1])
+    return paths
+
+
+def image_rows(rows: dict[str, Tensor]) -> Figure:
+    """Return rows of images `(n, channels, height, width)` in [0, 1], one below the other, each with its name.
+
+    >>> figure = image_rows({"data": torch.zeros(4, 3, 8, 8), "made": torch.ones(4, 3, 8, 8)})
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['data', 'made']
+    """
+    images = torch.cat(list(rows.values()))
+    n_columns, height = len(images) // len(rows), images.shape[-2]
+    sheet = mosaic(images, tuple(images.shape[1:]), n_columns, limits=(0.0, 1.0))
+    figure = new_figure(8.0, 8.0 * sheet.shape[0] / sheet.shape[1] + 0.2)
+    axes = picture(figure, 1, 1, 1)
+    axes.imshow(sheet.numpy(), interpolation="nearest")
+    axes.set_yticks([i * (height + 1) + (height - 1) / 2 for i in range(len(rows))], list(rows))
+    return figure

@@ -1,0 +1,29 @@
+"""The command `reproduce faces`: what it refuses, and that a folder of other settings is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harmonium.cli.entry import run
+from harmonium.runs.faces import RECIPES, SETTINGS, FaceRun
+
+
+def test_sizes_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reproduce", "faces", "--size", "48"]) == 2
+    assert "--size must be one of 32, 64. Got 48." in capsys.readouterr().err
+
+
+def test_a_folder_of_other_settings_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    FaceRun(tmp_path, 32, 1, RECIPES[32]).open()
+    before = (tmp_path / SETTINGS).read_bytes()
+    assert run(["reproduce", "faces", "--seed", "2", "--out", str(tmp_path)]) == 2
+    assert "other settings" in capsys.readouterr().err
+    assert (tmp_path / SETTINGS).read_bytes() == before
+
+
+def test_missing_data_is_said_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["reproduce", "faces", "--out", str(tmp_path / "run"), "--data-dir", str(tmp_path)]
+    assert run(arguments) == 2
+    assert "celebA_10k.tar.xz" in capsys.readouterr().err
