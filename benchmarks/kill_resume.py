@@ -111,6 +111,27 @@ batch_size = 32
 optimizer = "adam"
 learning_rate = 0.01
 """,
+    "joint": """
+[data]
+name = "moons"
+options = { n_samples = 400 }
+[model]
+kind = "jem"
+options = { hidden = [16] }
+[training]
+n_steps = 3
+n_chains = 100
+epochs = 40
+batch_size = 64
+optimizer = "sgd"
+learning_rate = 20.0
+momentum = 0.5
+average = 0.9
+[joint]
+class_chains = true
+renewal = 0.1
+n_tries = 30
+""",
 }
 """Tiny runs that carry everything a run can carry."""
 

@@ -52,6 +52,12 @@ class FakeRun:
     def evaluation(self) -> dict[str, Any] | None:
         return self.scores
 
+    def sampler(self) -> None:
+        return None
+
+    def start(self, n: int, y: Tensor | None = None, *, generator: torch.Generator) -> None:
+        return None
+
 
 class Bowl(nn.Module):
     """A neural energy as far as a report can see: a free energy, and nothing else."""

@@ -28,6 +28,7 @@ def small(config: Path, epochs: int) -> Config:
     return Config.resolve(merge(read_toml(config), {"training": {"epochs": epochs}, "run": {"checkpoint_updates": 0}}))
 
 
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")  # the joint model is made to diverge
 @pytest.mark.parametrize("case", list(CASES))
 def test_stopped_and_resumed_is_the_same(case: str, tmp_path: Path) -> None:
     config = small(write_cases(tmp_path, every=1)[case], epochs=3)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import typer
 
-from harmonium.cli import training, using
+from harmonium.cli import reproduce, training, using
 
 app = typer.Typer(
     name="harmonium",
@@ -31,3 +31,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 for name, command in COMMANDS.items():
     app.command(name)(command)
+app.add_typer(reproduce.group)

@@ -27,8 +27,14 @@ MONITORS = {
     "pseudo_likelihood": "pseudo-likelihood {:.4g}",
     "validation_log_likelihood": "valid log-likelihood {:.2f}",
     "r_hat": "R-hat {:.2f}",
+    "validation_accuracy": "valid accuracy {:.2%}",
+    "validation_loss": "valid L {:.3f}",
+    "validation_generation_loss": "valid L_gen {:+.3f}",
 }
 """The monitors that are shown while a model learns, and how."""
+
+SCORES = {"free_energy": "free energy", "slope": "gradient norm", "confidence": "max softmax"}
+"""The scores that tell outliers from data, in words."""
 
 
 class Show:
@@ -136,14 +142,17 @@ def monitors(record: dict[str, Any]) -> str:
     'reconstruction 0.25  R-hat 1.00'
     """
     parts = [text.format(record[name]) for name, text in MONITORS.items() if record.get(name) is not None]
+    if record.get("rollbacks"):
+        parts.append(f"rollbacks {record['rollbacks']}")
     if record.get("dead"):
         parts.append(f"dead {record['dead']}/{record['n_hidden']}")
     return "  ".join(parts)
 
 
 def print_scores(show: Show, run: Run, scores: dict[str, Any]) -> None:
-    """Print the log-likelihoods with their bounds, and how the data were made."""
+    """Print what a classifier does, the log-likelihoods with their bounds, and how the data were made."""
     show.event("evaluation", folder=str(run.folder), **scores)
+    print_classes(show, scores)
     if "likelihood" in scores:
         show.line(f"log-likelihood: {scores['likelihood']}")
     for split in ("train", "valid", "test"):
@@ -154,5 +163,25 @@ def print_scores(show: Show, run: Run, scores: dict[str, Any]) -> None:
     if "energy_distance" in scores:
         distance = scores["energy_distance"]
         show.line(f"      samples against data: energy distance {distance['value']:.2g}, p = {distance['p_value']:.3g}")
+    if "law" in scores:
+        show.line(f"      of {scores['law']}: not the probability of gray levels")
     if "note" in scores:
         show.line(f"      data: {scores['note']}")
+
+
+def print_classes(show: Show, scores: dict[str, Any]) -> None:
+    """Print accuracies, the calibration error, how outliers are told apart, and the returns of the guard."""
+    for split, score in scores.get("accuracy", {}).items():
+        show.line(f"{split:>5} accuracy  {score['value']:.2%} ± {score['error']:.2%} of {score['n']:,}")
+    if "calibration_error" in scores:
+        error = scores["calibration_error"]
+        show.line(f"      expected calibration error  {error['value']:.2%} on {error['n']:,} {error['split']} samples")
+    for name, table in scores.get("outliers", {}).items():
+        told = ", ".join(
+            f"{SCORES[score]} {table[score]['auroc']:.4f} ({table[score]['fpr95']:.1%})"
+            for score in SCORES
+            if score in table
+        )
+        show.line(f"      AUROC (FPR at 95 % recall) against {name}: {told}")
+    if "rollbacks" in scores:
+        show.line(f"      returns of the guard to a good state: {scores['rollbacks']}")

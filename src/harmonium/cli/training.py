@@ -36,7 +36,7 @@ def option(text: str, panel: str, *names: str, **rest: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False, **rest)
 
 
-MODEL, LEARNING, RUNNING = "Data and model", "Learning", "Running"
+MODEL, LEARNING, JOINT, RUNNING = "Data and model", "Learning", "Joint energy models", "Running"
 
 
 def train_command(
@@ -45,7 +45,9 @@ def train_command(
         typer.Argument(metavar="[CONFIG]", help="A TOML file with settings; flags win over it.", show_default=False),
     ] = None,
     data: Annotated[str | None, option("A known data set (see `harmonium info`) or a path.", MODEL)] = None,
-    model: Annotated[str | None, option("rbm (visible units follow the data) or gaussian-rbm.", MODEL)] = None,
+    model: Annotated[
+        str | None, option("rbm (visible units follow the data), gaussian-rbm, or jem (a joint energy model).", MODEL)
+    ] = None,
     binarize: Annotated[
         str | None, option("How gray values become 0 and 1: threshold, sample, resample, or scale.", MODEL)
     ] = None,
@@ -59,7 +61,7 @@ def train_command(
     epochs: Annotated[int | None, option("Passes over the data.", LEARNING)] = None,
     batch_size: Annotated[int | None, option("Samples in an update.", LEARNING)] = None,
     objective: Annotated[str | None, option("cd, pcd or tempered-pcd.", LEARNING)] = None,
-    n_steps: Annotated[int | None, option("Gibbs steps in an update.", LEARNING)] = None,
+    n_steps: Annotated[int | None, option("Steps of the chains in an update.", LEARNING)] = None,
     n_chains: Annotated[int | None, option("Persistent chains.", LEARNING)] = None,
     optimizer: Annotated[str | None, option("sgd or adam.", LEARNING)] = None,
     learning_rate: Annotated[float | None, option("Learning rate at the start.", LEARNING)] = None,
@@ -71,6 +73,18 @@ def train_command(
     clip: Annotated[float | None, option("Largest norm of the gradient.", LEARNING)] = None,
     average: Annotated[
         float | None, option("Memory of the parameter average, such as 0.999; 0 is off.", LEARNING)
+    ] = None,
+    network: Annotated[str | None, option("mlp, small-conv or small-residual.", JOINT)] = None,
+    step_size: Annotated[float | None, option("Step size of Langevin steps.", JOINT, "--step-size")] = None,
+    noise: Annotated[float | None, option("Noise of Langevin steps.", JOINT)] = None,
+    buffer: Annotated[
+        bool | None, option("Keep chains in a buffer, or start them at each update.", JOINT, "--buffer/--no-buffer")
+    ] = None,
+    generation_weight: Annotated[float | None, option("Weight of L_gen.", JOINT, "--generation-weight")] = None,
+    input_noise: Annotated[float | None, option("Noise added to the data.", JOINT, "--input-noise")] = None,
+    labels: Annotated[int | None, option("How many labels are known, as many of each class; 0: all.", JOINT)] = None,
+    baseline: Annotated[
+        bool | None, option("Train the network as a plain classifier.", JOINT, "--baseline/--no-baseline")
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -100,6 +114,8 @@ def train_command(
 
       harmonium train --data mnist --binarize sample --n-hidden 500 --epochs 10
 
+      harmonium train --data digits --model jem
+
       harmonium train my-run.toml --seed 1 --output runs/second
     """
     flags = {
@@ -124,6 +140,14 @@ def train_command(
         "training.centering": centering,
         "training.clip": clip,
         "training.average": average,
+        "joint.network": network,
+        "joint.step_size": step_size,
+        "joint.noise": noise,
+        "joint.buffer": buffer,
+        "joint.generation_weight": generation_weight,
+        "joint.input_noise": input_noise,
+        "joint.labels": labels,
+        "joint.baseline": baseline,
         "run.seed": seed,
         "run.device": device,
         "run.threads": threads,
@@ -183,7 +207,7 @@ def finish(run: Run, show: Show) -> None:
         show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
         show.line(f"trained {training.epoch} epochs, {training.update:,} updates in {training.seconds:.1f} s")
         if run.config.run.evaluate:
-            show.line("estimating log Z …")
+            show.line("evaluating …")
             scores = evaluate(run)
             run.write_evaluation(scores)
             print_scores(show, run, scores)

@@ -17,10 +17,9 @@ from harmonium.cli.show import Show, print_scores
 from harmonium.cli.signals import SignalGuard
 from harmonium.cli.training import RUNS
 from harmonium.cli.training import write_report as report_on
-from harmonium.runs import Run, evaluate, find_runs, inpaint, inventory, write_array, write_table
-from harmonium.samplers import sample
+from harmonium.runs import Run, draw, evaluate, find_runs, inpaint, inventory, write_array, write_table
 
-Steps = Annotated[int, typer.Option("--steps", min=1, help="Gibbs steps of each chain.")]
+Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of each chain.")]
 UseSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 
 
@@ -28,6 +27,9 @@ def sample_command(
     run: RunFolder,
     n: Annotated[int, typer.Option("-n", min=1, help="How many samples.")] = 64,
     steps: Steps = 1000,
+    class_: Annotated[
+        int | None, typer.Option("--class", min=0, help="Draw samples of one class.", show_default=False)
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -43,10 +45,9 @@ def sample_command(
     path = output or opened.folder / f"samples{suffix(opened)}"
     check_suffix(path, (".png", ".npy", ".csv"))
     with SignalGuard().installed(), show.warnings():
-        drawn = sample(opened.model(), n, n_steps=steps, generator=torch.Generator().manual_seed(seed))  # type: ignore[arg-type]
-        write_samples(opened, opened.restored(drawn), path)
-    show.event("samples", path=str(path), n=n, steps=steps)
-    show.line(f"{n} samples after {steps} steps: {path}")
+        write_samples(opened, draw(opened, n, n_steps=steps, y=class_, seed=seed), path)
+    show.event("samples", path=str(path), n=n, steps=steps, **({} if class_ is None else {"class": class_}))
+    show.line(f"{n} samples{'' if class_ is None else f' of class {class_}'} after {steps} steps: {path}")
 
 
 def inpaint_command(
@@ -98,10 +99,11 @@ def evaluate_command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate the log-likelihood of the training, validation and test data, with bounds.
+    """Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.
 
-    log Z is exact where it can be counted, else it lies between a lower and an upper bound. Nats of differently
-    prepared data cannot be compared, so the preparation is printed with them.
+    A joint model also gets its calibration error and how well it tells outliers from data. log Z is exact where it can
+    be counted, else it lies between a lower and an upper bound. Nats of differently prepared data cannot be compared,
+    so the preparation is printed with them.
     """
     opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
     with SignalGuard().installed(), show.warnings():
@@ -124,22 +126,24 @@ def list_command(
 ) -> None:
     """List the runs in a folder with their scores."""
     show = Show(as_json=as_json, quiet=quiet)
-    table = Table("run", "data", "model", "hidden", "epochs", "test log-likelihood", box=None, pad_edge=False)
+    columns = ("run", "data", "model", "hidden", "epochs", "test log-likelihood", "test accuracy")
+    table = Table(*columns, box=None, pad_edge=False)
     runs = find_runs(folder) if folder.is_dir() else []
     for run in runs:
-        scores = (run.evaluation() or {}).get("test", {})
+        everything = run.evaluation() or {}
+        scores, accuracy = everything.get("test", {}), everything.get("accuracy", {}).get("test", {})
         config, done = run.config, run.n_epochs
         epochs = f"{done}/{config.training.epochs}"
-        show.event(
-            "run", folder=str(run.folder), data=config.data.name, model=config.model.kind, epochs=done, test=scores
-        )
+        event = {"folder": str(run.folder), "data": config.data.name, "model": config.model.kind, "epochs": done}
+        show.event("run", **event, test=scores, **({"accuracy": accuracy} if accuracy else {}))
         table.add_row(
             str(run.folder),
             config.data.name,
             config.model.kind,
-            str(config.model.n_hidden),
+            config.joint.network if config.model.kind == "jem" else str(config.model.n_hidden),
             epochs,
             scores.get("text", "–"),
+            f"{accuracy['value']:.2%}" if accuracy else "–",
         )
     if runs:
         show.table(table)

@@ -16,6 +16,10 @@ Panel = str | Sequence[str]
 """One metric, or several that share a pair of axes."""
 
 PANELS: tuple[tuple[str, ...], ...] = (
+    ("loss", "validation_loss"),
+    ("generation_loss", "validation_generation_loss"),
+    ("classification_loss", "validation_classification_loss"),
+    ("validation_accuracy",),
     ("log_likelihood", "validation_log_likelihood"),
     ("pseudo_likelihood",),
     ("reconstruction",),
@@ -26,10 +30,20 @@ PANELS: tuple[tuple[str, ...], ...] = (
     ("dead", "saturated"),
     ("r_hat",),
     ("ess",),
+    ("gradient_norm",),
+    ("saturation",),
+    ("rollbacks",),
 )
 """The panels that `curves` draws unless told otherwise, those without records left out."""
 
 TITLES = {
+    "loss": ("L = L_clf + L_gen", "nats a sample"),
+    "generation_loss": ("L_gen = F(data) − F(samples)", "nats a sample"),
+    "classification_loss": ("L_clf, the cross-entropy", "nats a sample"),
+    "validation_accuracy": ("Validation accuracy", "share of right classes"),
+    "gradient_norm": ("Length of the gradient", "at the last update"),
+    "saturation": ("Chains in a corner of the box", "share"),
+    "rollbacks": ("Returns of the guard", "so far"),
     "log_likelihood": ("Log-likelihood", "nats a sample"),
     "pseudo_likelihood": ("Pseudo-likelihood", "nats a sample"),
     "reconstruction": ("Reconstruction error", "mean squared error"),
@@ -42,6 +56,12 @@ TITLES = {
     "ess": ("Effective sample size of the chains", "draws"),
 }
 _LABELS = {
+    "loss": "training",
+    "validation_loss": "validation",
+    "generation_loss": "training",
+    "validation_generation_loss": "validation",
+    "classification_loss": "training",
+    "validation_classification_loss": "validation",
     "log_likelihood": "training",
     "validation_log_likelihood": "validation",
     "free_energy": "training",
@@ -49,8 +69,8 @@ _LABELS = {
     "dead": "never fire",
     "saturated": "always on",
 }
-_COUNTS = {"dead", "ess"}
-_LEVELS = {"free_energy_gap": 0.0, "contrast": 0.0, "r_hat": 1.0}
+_COUNTS = {"dead", "ess", "rollbacks"}
+_LEVELS = {"free_energy_gap": 0.0, "contrast": 0.0, "generation_loss": 0.0, "r_hat": 1.0}
 
 
 def curves(records: Sequence[Mapping[str, Any]], metrics: Sequence[Panel] | None = None) -> Figure:

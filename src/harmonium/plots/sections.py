@@ -13,6 +13,7 @@ from harmonium.evaluation.two_sample import energy_distance, permutation_test
 from harmonium.plots.curves import curves, panels_of
 from harmonium.plots.filters import data_weight, filters, weight_heatmap
 from harmonium.plots.grids import chains_over_time, inpainting, reconstructions, sample_grid
+from harmonium.plots.joint_sections import by_class, calibration, told_apart
 from harmonium.plots.landscape import density_2d, free_energy_landscape, plane_log_z, samples_2d
 from harmonium.plots.page import Picture, Section, number
 from harmonium.plots.scores import free_energies, free_energy_histograms
@@ -21,6 +22,13 @@ from harmonium.plots.weights import activation_histogram, mean_comparison, singu
 from harmonium.samplers import sample
 
 _CAPTIONS = {
+    "loss": "The objective of a joint model; the training curve is the mean over each epoch.",
+    "generation_loss": "Near zero while samples are as probable as data; it is no likelihood. A runaway is divergence.",
+    "classification_loss": "−ln p(y|x), in training with noise added to the data.",
+    "validation_accuracy": "The share of validation samples whose most probable class is right.",
+    "gradient_norm": "The guard returns to a good state when it jumps.",
+    "saturation": "The guard returns to a good state when most chains stand there.",
+    "rollbacks": "How often the guard went back to the last good state: 0 is a training that never diverged.",
     "log_likelihood": "Followed by annealed importance sampling along the training path; higher is better.",
     "pseudo_likelihood": "A cheap stand-in for the likelihood, from one unit a sample; higher is better.",
     "reconstruction": "Of one pass up and down. It may fall while the model gets worse: a sanity check.",
@@ -69,9 +77,7 @@ def chains(subject: Subject) -> Section | None:
     if not subject.has_chains:
         return None
     steps, states = subject.chains
-    text = (
-        f"Independent chains, started from the model's biases alone, after {steps[-1]:,} steps. Nothing was selected."
-    )
+    text = f"Independent chains, started from {subject.origin}, after {steps[-1]:,} steps. Nothing was selected."
     ends = states[-1]
     if subject.plane:
         return Section("Samples", text, [_points(subject, ends)])
@@ -119,7 +125,16 @@ def filled_in(subject: Subject) -> Section | None:
     masked = given.reshape(x.shape)
     n_steps = min(subject.n_steps, 500)
     draws = [
-        sample(subject.model, len(x), n_steps=n_steps, given=masked, generator=subject.generator) for _ in range(3)
+        sample(
+            subject.model,
+            len(x),
+            sampler=subject.sampler,
+            n_steps=n_steps,
+            given=masked,
+            start=subject.start(len(x)),
+            generator=subject.generator,
+        )
+        for _ in range(3)
     ]
     figure = inpainting(
         subject.shown(x).flatten(1),
@@ -203,6 +218,9 @@ def parameters(subject: Subject) -> Section | None:
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     learning,
     chains,
+    by_class,
+    calibration,
+    told_apart,
     density,
     features,
     rebuilt,

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from harmonium.data import Data
 from harmonium.models import BoltzmannMachine
+from harmonium.models.frozen import frozen
 from harmonium.plots.grids import Limits, limits_of
 from harmonium.plots.scores import free_energies
 from harmonium.samplers import MALA, Gibbs, Sampler
@@ -52,6 +53,14 @@ class Reportable(Protocol):
 
     def evaluation(self) -> dict[str, Any] | None:
         """The scores, or None if there are none yet."""
+        ...
+
+    def sampler(self) -> Sampler | None:
+        """How the chains of the model run; None stands for the default."""
+        ...
+
+    def start(self, n: int, y: Tensor | None = None, *, generator: torch.Generator) -> Tensor | None:
+        """Where `n` chains start, of classes `y` if given; None leaves it to the model."""
         ...
 
 
@@ -122,17 +131,35 @@ class Subject:
     @cached_property
     def chains(self) -> tuple[list[int], Tensor]:
         """Steps 0, 1, 2, 5, 10 … and the states of `N_CHAINS` chains there (1,000 in the plane)."""
-        sampler: Sampler = Gibbs() if self.machine else MALA()
-        x = starting_points(self.model, 1000 if self.plane else N_CHAINS, generator=self.generator)
+        sampler, n = self.sampler, 1000 if self.plane else N_CHAINS
+        known = self.start(n)
+        x = starting_points(self.model, n, generator=self.generator) if known is None else known
         wanted = {d * 10**k for k in range(7) for d in (1, 2, 5) if d * 10**k < self.n_steps} | {self.n_steps}
-        state = sampler.init(self.model, x, generator=self.generator)
         steps, states = [0], [x]
-        for i in range(1, self.n_steps + 1):
-            state, _ = sampler.step(self.model, state, generator=self.generator)
-            if i in wanted:
-                steps.append(i)
-                states.append(sampler.samples(self.model, state).detach())
+        with frozen(self.model):
+            state = sampler.init(self.model, x, generator=self.generator)
+            for i in range(1, self.n_steps + 1):
+                state, _ = sampler.step(self.model, state, generator=self.generator)
+                if i in wanted:
+                    steps.append(i)
+                    states.append(sampler.samples(self.model, state).detach())
         return steps, torch.stack(states)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """How the chains run: as the run says, else by Gibbs sampling, or MALA for a neural energy."""
+        return self.run.sampler() or (Gibbs() if self.machine else MALA())
+
+    def start(self, n: int, y: Tensor | None = None) -> Tensor | None:
+        """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
+        return self.run.start(n, y, generator=self.generator)
+
+    @property
+    def origin(self) -> str:
+        """Where the chains start, in words."""
+        if self.machine is not None:
+            return "the model's biases alone"
+        return "noise" if self.run.start(1, generator=torch.Generator()) is None else "Gaussians fitted to the data"
 
     def spread(self) -> float | None:
         """Return the standard deviation of log p over held-out samples, that of the free energy, if it is known."""

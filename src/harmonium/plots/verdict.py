@@ -28,7 +28,8 @@ def verdict(
     `spread` is the standard deviation of log p over the samples, from which the error of their mean follows.
     """
     scores = evaluation or {}
-    lines = [*_likelihood(scores, spread), *_comparison(scores)] or [_running(scores, records)]
+    nats = [*_likelihood(scores, spread), *_comparison(scores)] or [_running(scores, records)]
+    lines = [*_classes(scores), *nats]
     said = str(scores.get("note") or note)
     if said:
         lines.append(f"Data: {said}. Nats of data made otherwise cannot be compared with these.")
@@ -42,6 +43,28 @@ def health(evaluation: Mapping[str, Any] | None, records: Sequence[Mapping[str, 
         for text in record.get("messages") or ():
             found.setdefault(text, f"From epoch {record.get('epoch', '?')}: {text}")
     return list(found.values())
+
+
+def _classes(scores: Mapping[str, Any]) -> list[str]:
+    """Return what a classifier does: accuracy, calibration, outliers, and how often its guard stepped in."""
+    lines = []
+    accuracy = {split: score for split, score in (scores.get("accuracy") or {}).items() if _is_score(score)}
+    for split in _SPLITS:
+        if split in accuracy:
+            score = accuracy[split]
+            text = f"The {_SPLITS[split]} accuracy is {number(100 * score['value'])} ± {number(100 * score['error'])} %"
+            error = scores.get("calibration_error") or {}
+            told = f"; the expected calibration error is {number(100 * error['value'])} %" if _is_score(error) else ""
+            lines.append(f"{text} of {score['n']:,} samples{told}.")
+            break
+    tables = scores.get("outliers") or {}
+    told = ", ".join(f"{number(table['free_energy']['auroc'], 4)} against {name}" for name, table in tables.items())
+    if told:
+        lines.append(f"AUROC by free energy: {told}.")
+    if isinstance(scores.get("rollbacks"), int):
+        n = scores["rollbacks"]
+        lines.append(f"The guard went back to a good state {n} time{'' if n == 1 else 's'}." if n else "No divergence.")
+    return lines
 
 
 def _likelihood(scores: Mapping[str, Any], spread: float | None) -> list[str]:

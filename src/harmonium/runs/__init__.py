@@ -3,6 +3,7 @@
 from harmonium.runs.build import HIDDEN, MODELS, OBJECTIVES, Kind
 from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
 from harmonium.runs.config import Config, ConfigError
+from harmonium.runs.draw import draw
 from harmonium.runs.evaluate import evaluate
 from harmonium.runs.export import write_array, write_table
 from harmonium.runs.inpaint import Inpainting, inpaint
@@ -26,6 +27,7 @@ __all__ = [
     "Kind",
     "Prepared",
     "Run",
+    "draw",
     "evaluate",
     "find_runs",
     "inpaint",

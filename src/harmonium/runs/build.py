@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from harmonium.data import Column, Data
+from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import (
     CD,
     PCD,
     Callback,
     Centering,
     ClipGradient,
-    LikelihoodTrack,
     Monitor,
     NormLimit,
     ParameterAverage,
@@ -33,7 +33,11 @@ from harmonium.learning import (
 )
 from harmonium.models import RBM, BoltzmannMachine
 from harmonium.runs.config import Config, TrainingSection
+from harmonium.runs.joint import UNUSED, build_jem, first_points, joint_task, joint_values, langevin
+from harmonium.runs.joint_scores import joint_scores
 from harmonium.runs.prepare import Prepared, complete
+from harmonium.runs.task import Task
+from harmonium.samplers import Sampler
 from harmonium.types import draw_normal
 from harmonium.units import (
     Bernoulli,
@@ -55,12 +59,20 @@ Builder = Callable[..., nn.Module]
 class Kind:
     """A kind of model: what builds it, and whether it wants real values (levels are then scaled and standardized).
 
-    `evaluate(run)` returns what `evaluation.json` holds; None stands for the log-likelihood of a Boltzmann machine.
+    Where a kind has ways of its own, they are here; None stands for those of a Boltzmann machine. `values(data,
+    standardize)` makes what the model sees, `task(config, prepared, model, generator=…)` what it learns from,
+    `sampler(config)` how its chains run and `start(config, data, n, y, generator=…)` where from. `evaluate(run,
+    n_chains=…, n_betas=…)` returns what `evaluation.json` holds. `unused` are the settings that the kind does not read.
     """
 
     build: Builder
     real: bool = False
-    evaluate: Callable[[Any], dict[str, Any]] | None = None
+    evaluate: Callable[..., dict[str, Any]] | None = None
+    values: Callable[[Data, bool], Prepared] | None = None
+    task: Callable[..., Task] | None = None
+    sampler: Callable[[Config], Sampler] | None = None
+    start: Callable[..., Tensor | None] | None = None
+    unused: tuple[str, ...] = ("joint",)
 
 
 def hidden_units(config: Config) -> Units:
@@ -134,7 +146,19 @@ def spread_components(rbm: RBM, scale: float, *, generator: torch.Generator | No
     rbm.hidden_bias.copy_(-(((bias[:, None] + rbm.weight / 2) * rbm.weight) / variance[:, None]).sum(0))
 
 
-MODELS: dict[str, Kind] = {"rbm": Kind(build_rbm), "gaussian-rbm": Kind(build_rbm, real=True)}
+MODELS: dict[str, Kind] = {
+    "rbm": Kind(build_rbm),
+    "gaussian-rbm": Kind(build_rbm, real=True),
+    "jem": Kind(
+        build_jem,
+        evaluate=joint_scores,
+        values=joint_values,
+        task=joint_task,
+        sampler=langevin,
+        start=first_points,
+        unused=UNUSED,
+    ),
+}
 """Kinds of models by their name."""
 
 OBJECTIVES: dict[str, Callable[[TrainingSection], Any]] = {
@@ -205,20 +229,25 @@ def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callb
     model = build_model(config, data, generator=generator)
     shape = sample_shape(model, data)
     optimizer = build_optimizer(section, model)
-    x = prepared.rows("train", shape)
-    valid: Tensor | None = complete(prepared.rows("valid", shape))
+    own = MODELS[config.model.kind].task
+    if own is not None:
+        task = own(config, prepared, model, generator=generator)
+    else:
+        valid = complete(prepared.rows("valid", shape))
+        objective = OBJECTIVES[section.objective](section)
+        task = Task(prepared.rows("train", shape), objective, build_monitors(config, model), valid)
     return Training(
         model,
-        x,  # type: ignore[arg-type]
-        OBJECTIVES[section.objective](section),
+        task.source,
+        task.objective,
         optimizer=optimizer,
         epochs=section.epochs,
         batch_size=section.batch_size,
-        validation=valid,
+        validation=task.validation,
         transform=data.transform,
         transforms=build_transforms(section),
         schedule=build_schedule(section, optimizer),
-        monitors=build_monitors(config, model),
+        monitors=task.monitors,
         callbacks=callbacks,
         generator=generator,
     )

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from harmonium.runs.recipes import recipe
 
@@ -95,6 +104,41 @@ class TrainingSection(Section):
         return self
 
 
+class JointSection(Section):
+    """How a joint energy model is made and learns; for model kind `jem` only.
+
+    Chains take `training.n_steps` Langevin steps `x ← x - step_size ∂F/∂x + noise ε` (eq. 6.28 of Tomczak's chapter) at
+    each update. With `buffer` they are `training.n_chains` persistent ones, which start anew with probability
+    `renewal`; `class_chains` gives each a class. `labels` is how many labels are known, 0 for all; `baseline` leaves
+    L_gen out: a plain classifier. A guard returns to the last good state up to `n_tries` times.
+    """
+
+    network: str = "mlp"
+    step_size: float = Field(default=0.2, gt=0)
+    noise: float = Field(default=0.05, ge=0)
+    limit: float = Field(default=0.0, ge=0)
+    buffer: bool = True
+    renewal: float = Field(default=0.02, ge=0, le=1)
+    class_chains: bool = False
+    starts: Literal["uniform", "class-gaussians"] = "uniform"
+    clamp: bool = False
+    classification_weight: float = Field(default=1.0, ge=0)
+    generation_weight: float = Field(default=1.0, ge=0)
+    input_noise: float = Field(default=0.1, ge=0)
+    energy_penalty: float = Field(default=0.0, ge=0)
+    labels: int = Field(default=0, ge=0)
+    n_labeled: int = Field(default=64, ge=1)
+    baseline: bool = False
+    n_tries: int = Field(default=10, ge=0)
+
+    @field_validator("network")
+    @classmethod
+    def _known_network(cls, value: str) -> str:
+        from harmonium.runs.networks import NETWORKS
+
+        return known(value, NETWORKS)
+
+
 class RunSection(Section):
     """Where and how it runs: seed, device, threads, checkpoints, and what is done when training has ended.
 
@@ -125,6 +169,7 @@ class Config(Section):
     data: DataSection
     model: ModelSection = Field(default_factory=lambda: ModelSection())
     training: TrainingSection = Field(default_factory=lambda: TrainingSection())
+    joint: JointSection = Field(default_factory=lambda: JointSection())
     run: RunSection = Field(default_factory=lambda: RunSection())
 
     @classmethod
@@ -139,11 +184,21 @@ class Config(Section):
         )
         if not name:
             raise ConfigError("No data is chosen. Give --data with a name or a path, or `name` in section [data].")
+        refuse_unused(given, str(kind or "rbm"))
         settings = merge(recipe(str(name), str(kind or "rbm")), given)
         try:
             return cls.model_validate(settings)
         except ValidationError as error:
             raise ConfigError(in_words(error)) from error
+
+    @model_serializer(mode="wrap")
+    def _used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the settings that the kind of model reads."""
+        settings: dict[str, Any] = handler(self)
+        for name in unused(self.model.kind):
+            section, _, key = name.partition(".")
+            (settings[section] if key else settings).pop(key or section, None)
+        return settings
 
     @classmethod
     def read(cls, path: Path) -> Config:
@@ -157,6 +212,23 @@ class Config(Section):
         name = "moons"
         """
         return tomli_w.dumps(self.model_dump(exclude_none=True))
+
+
+def unused(kind: str) -> tuple[str, ...]:
+    """Return the settings, or whole sections, that a kind of model does not read."""
+    from harmonium.runs.build import MODELS  # it needs this module
+
+    return MODELS[kind].unused if kind in MODELS else ()
+
+
+def refuse_unused(given: Mapping[str, Any], kind: str) -> None:
+    """Raise if settings were given that the kind of model would ignore."""
+    for name in unused(kind):
+        section, _, key = name.partition(".")
+        part = given.get(section)
+        if section in given and (not key or (isinstance(part, Mapping) and key in part)):
+            where = f"[{section}] {key}".rstrip()
+            raise ConfigError(f"{where} is not for model {kind!r}, which does not read it. Leave it out.")
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from harmonium.evaluation.two_sample import energy_distance, permutation_test
 from harmonium.models import BoltzmannMachine
 from harmonium.partition import log_z
 from harmonium.runs.build import MODELS
+from harmonium.runs.estimate import as_dict
 from harmonium.runs.prepare import SPLITS, complete
 from harmonium.runs.run import Run
 from harmonium.samplers import sample
-from harmonium.types import Estimate
 
 _FEW_VALUES = 64  # up to here a full covariance is fitted
 _PLANE = 3  # up to here samples are compared with the data point by point
@@ -35,7 +35,7 @@ def evaluate(run: Run, *, n_chains: int | None = None, n_betas: int | None = Non
         torch.set_num_threads(run.config.run.threads)
     own = MODELS[run.config.model.kind].evaluate
     if own is not None:
-        return own(run)
+        return own(run, n_chains=n_chains, n_betas=n_betas)
     data, model = run.data(), run.model()
     generator = torch.Generator().manual_seed(run.config.run.seed + 1)
     scores: dict[str, Any] = {"data": str(data), "note": data.note, "binarize": run.config.data.binarize}
@@ -87,9 +87,3 @@ def baseline(data: Data, train: Tensor, x: Tensor) -> dict[str, Any]:
     else:
         return {}
     return {"baseline": {"name": name, "value": value.mean().item()}}
-
-
-def as_dict(estimate: Estimate) -> dict[str, Any]:
-    """Return an estimate as plain values, with the line that prints it."""
-    names = ("value", "error", "lower", "upper", "kind", "ess", "trusted", "note")
-    return {name: getattr(estimate, name) for name in names} | {"text": str(estimate)}

@@ -71,5 +71,8 @@ def inpaint(run: Run, missing: str, *, n: int = 16, n_steps: int = 1000, seed: i
     given = rows.masked_fill(mask, math.nan)
     if not isinstance(model, EnergyModel):
         raise ValueError(f"A {run.config.model.kind} cannot fill in missing values: it has no free energy.")
-    filled = sample(model, len(rows), n_steps=n_steps, given=given, generator=generator)
+    start = run.start(len(rows), generator=generator)
+    filled = sample(
+        model, len(rows), sampler=run.sampler(), n_steps=n_steps, given=given, start=start, generator=generator
+    )
     return Inpainting(run.restored(rows), run.restored(given), run.restored(filled))

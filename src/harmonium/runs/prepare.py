@@ -56,6 +56,8 @@ def prepare(config: Config) -> Prepared:
         raise ValueError(
             f'`binarize = "scale"` is for images with levels. {data.name} holds {data.kind} data: leave it out.'
         )
+    if kind.values is not None:
+        return kind.values(data, section.standardize)
     if kind.real:
         return real_values(data, section.standardize)
     if data.kind == "levels":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from harmonium.runs.joint_recipes import JOINT_RECIPES
+
 PLANE = ("moons", "circles", "mixture", "pinwheel", "checkerboard")
 """The densities in the plane, kept in their own coordinates."""
 
@@ -77,7 +79,6 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
             "schedule": "linear",
             "weight_decay": 1e-3,
             "average": 0.9998,
-            "track_likelihood": False,
         },
         "run": {"ais_chains": 160, "ais_betas": 30_000},
     },
@@ -97,6 +98,7 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
         },
     },
     ("*", "gaussian-rbm"): _GAUSSIAN,
+    **JOINT_RECIPES,
 }
 """Settings by (data, model); `"*"` stands for any data."""
 

@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from harmonium.data import DATASETS, Data
 from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, write_atomic
-from harmonium.runs.build import build_model, sample_shape
+from harmonium.runs.build import MODELS, build_model, sample_shape
 from harmonium.runs.checkpoints import Checkpoints, detached
 from harmonium.runs.config import Config
 from harmonium.runs.prepare import Prepared, prepare
+from harmonium.samplers import Sampler
 from harmonium.types import State
 
 CONFIG, METRICS, TIMING = "config.toml", "metrics.jsonl", "timing.jsonl"
@@ -93,6 +94,16 @@ class Run:
     def restored(self, x: Tensor) -> Tensor:
         """Return samples of the model in the shape and on the scale of the data."""
         return self.prepared.restored(x)
+
+    def sampler(self) -> Sampler | None:
+        """Return how the chains of the model run; None stands for the default of `sample`."""
+        own = MODELS[self.config.model.kind].sampler
+        return None if own is None else own(self.config)
+
+    def start(self, n: int, y: Tensor | None = None, *, generator: torch.Generator) -> Tensor | None:
+        """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
+        own = MODELS[self.config.model.kind].start
+        return None if own is None else own(self.config, self.data(), n, y, generator=generator)
 
     def untrained(self) -> nn.Module:
         """Return the model before the first update."""

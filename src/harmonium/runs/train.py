@@ -33,7 +33,7 @@ class Recorder(Callback):
     def on_start(self, training: Training) -> None:
         """Make the metrics those of the state that training starts from."""
         self.run.write_metrics(training.history.records)
-        self.n_messages = len(training.history.messages)
+        self.n_messages = sum(len(record.get("messages", ())) for record in training.history.records)
 
     def on_update(self, training: Training) -> None:
         """Write a checkpoint within an epoch when it is time."""

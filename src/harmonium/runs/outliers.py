@@ -1,0 +1,56 @@
+"""What is not the data of a run: other data sets and noise, in the shape and on the scale that its model takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from harmonium.data import DATASETS, load, scale
+from harmonium.types import draw_uniform
+
+if TYPE_CHECKING:
+    from harmonium.runs.run import Run
+
+OTHERS = {"mnist": "fashion-mnist", "fashion-mnist": "mnist", "cifar10": "mnist"}
+"""The data set that stands for the rest of the world, by the name of the data."""
+
+
+def outliers(run: Run, x: Tensor, *, generator: torch.Generator) -> dict[str, Tensor]:
+    """Return sets of as many outliers as there are samples `x`, by names that say what they are.
+
+    The test images of another data set if its files are there (padded and repeated in color where shapes differ),
+    noise uniform in the box, and the samples themselves with the values of each in random order.
+    """
+    box: tuple[float, float] = getattr(run.untrained(), "box", (-1.0, 1.0))
+    found: dict[str, Tensor] = {}
+    name = OTHERS.get(run.config.data.name)
+    if name is not None and name in DATASETS:
+        try:
+            other = load(name, data_dir=run.config.data.data_dir).test
+        except (OSError, ValueError):  # its files are not there
+            other = None
+        if other is not None and other.ndim == x.ndim:
+            found[f"{name}{' in color' if x.shape[1] > other.shape[1] else ''}"] = fitted(other[: len(x)], x)
+    low, high = box
+    found["uniform noise"] = draw_uniform(x, generator=generator).mul_(high - low).add_(low)
+    if x[0].numel() > 2:
+        flat = x.flatten(1)
+        order = draw_uniform(flat, generator=generator).argsort(1)
+        found["shuffled pixels" if x.ndim > 2 else "shuffled values"] = flat.gather(1, order).reshape(x.shape)
+    return found
+
+
+def fitted(images: Tensor, like: Tensor) -> Tensor:
+    """Return 8-bit images on [-1, 1], padded with black and repeated in color to the shape of others.
+
+    >>> from harmonium.runs.outliers import fitted
+    >>> fitted(torch.zeros(2, 1, 28, 28, dtype=torch.uint8), torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([2, 3, 32, 32])
+    """
+    x = 2 * scale(images, 255) - 1
+    tall, wide = (a - b for a, b in zip(like.shape[-2:], x.shape[-2:], strict=True))
+    x = pad(x, (wide // 2, wide - wide // 2, tall // 2, tall - tall // 2), value=-1.0)
+    return x.expand(-1, like.shape[1], -1, -1).to(like)

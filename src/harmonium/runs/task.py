@@ -1,0 +1,20 @@
+"""What a training run learns from, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from harmonium.learning import Monitor
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The data that batches are made of, the objective, and what is watched meanwhile."""
+
+    source: Any
+    objective: Any
+    monitors: list[Monitor] = field(default_factory=list)
+    validation: Tensor | None = None
