@@ -34,7 +34,7 @@ class Compare(hm.Callback):
         self.average.swap(model)  # the average goes into the copy, the copy's own values into the average
         fresh = hm.log_z(model, n_chains=100, n_betas=self.n_betas, generator=torch.Generator().manual_seed(7))
         self.average.swap(model)
-        print(f"epoch {training.epoch:3}: followed {record['log_z']:.3f} ± {record['log_z_error']:.3f}, afresh {fresh}; "
+        print(f"epoch {training.epoch}: followed {record['log_z']:.3f} ± {record['log_z_error']:.3f}, afresh {fresh}; "
               f"validation {record['validation_log_likelihood']:.2f} nats", flush=True)  # fmt: skip
 
 

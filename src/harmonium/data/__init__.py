@@ -10,6 +10,9 @@ from harmonium.data.idx import read_idx
 from harmonium.data.images import read_images
 from harmonium.data.lattice import bars_and_stripes, ising, ising_law
 from harmonium.data.load import DATASETS, EMBEDDED, load, options_of
+from harmonium.data.local_contrast import local_contrast
+from harmonium.data.local_whitening import LocalWhitening, whiten_locally
+from harmonium.data.patches import draw_patches
 from harmonium.data.split import split, split_indices
 from harmonium.data.table import decode, encode, infer_columns, read_columns, read_table
 from harmonium.data.toys import checkerboard, circles, mixture, mixture_log_density, moons, pinwheel
@@ -33,6 +36,7 @@ __all__ = [
     "Column",
     "Data",
     "DataDirectory",
+    "LocalWhitening",
     "MissingDataError",
     "MissingExtraError",
     "Whitening",
@@ -42,11 +46,13 @@ __all__ = [
     "circles",
     "decode",
     "dequantize",
+    "draw_patches",
     "encode",
     "infer_columns",
     "ising",
     "ising_law",
     "load",
+    "local_contrast",
     "mixture",
     "mixture_log_density",
     "moons",
@@ -65,4 +71,5 @@ __all__ = [
     "standardize",
     "unstandardize",
     "whiten",
+    "whiten_locally",
 ]
