@@ -14,14 +14,25 @@ _DIGITS: dict[str, Any] = {
 
 _GRAY_28: dict[str, Any] = {
     "data": {"options": {"n_valid": 5000}},
-    "training": {**_ADAM, "n_steps": 10, "n_chains": 2000, "epochs": 20, "batch_size": 100},
+    "training": {
+        **_ADAM,
+        "learning_rate": 1.5e-3,
+        "n_steps": 10,
+        "n_chains": 2000,
+        "epochs": 5,
+        "batch_size": 100,
+        "average": 0.99,
+    },
     "joint": {
         "network": "small-conv",
         "step_size": 0.2,
         "noise": 0.03,
         "renewal": 0.05,
         "starts": "class-gaussians",
+        "clamp": True,
         "input_noise": 0.1,
+        "generation_weight": 0.05,
+        "energy_penalty": 2e-4,
     },
 }
 
