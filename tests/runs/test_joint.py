@@ -152,6 +152,13 @@ def test_the_chains_are_as_told(tmp_path: Path) -> None:
     assert objective.n_steps == 2 and objective.buffer.n_chains == 200
 
 
+def test_chains_may_start_at_clouds(tmp_path: Path) -> None:
+    _, objective = task(tmp_path, starts="clouds")
+    assert objective.buffer is not None and objective.buffer.starts.n_classes == 4
+    with pytest.raises(ValueError, match="have no class"):
+        task(tmp_path / "classes", starts="clouds", class_chains=True)
+
+
 # --- exact resume ----------------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
 @pytest.mark.parametrize("stop", [30, 55, 62, 75])

@@ -1,6 +1,7 @@
 """Learning: objectives, gradient transforms, monitors and the loop that joins them."""
 
 from harmonium.learning.class_gaussians import ClassGaussians
+from harmonium.learning.cloud_starts import cloud_starts
 from harmonium.learning.contrastive import CD, PCD, Contrastive, Phases, TemperedPCD
 from harmonium.learning.each_layer import EachLayer
 from harmonium.learning.fit import fit
@@ -67,6 +68,7 @@ __all__ = [
     "Transform",
     "WeightDecay",
     "default_monitors",
+    "cloud_starts",
     "fit",
     "fit_greedy",
     "initialize",

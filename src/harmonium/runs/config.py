@@ -109,8 +109,9 @@ class JointSection(Section):
 
     Chains take `training.n_steps` Langevin steps `x ← x - step_size ∂F/∂x + noise ε` (eq. 6.28 of Tomczak's chapter) at
     each update. With `buffer` they are `training.n_chains` persistent ones, which start anew with probability
-    `renewal`; `class_chains` gives each a class. `labels` is how many labels are known, 0 for all; `baseline` leaves
-    L_gen out: a plain classifier. A guard returns to the last good state up to `n_tries` times.
+    `renewal`; `class_chains` gives each a class. `starts` are uniform, or blurred data, or (images) those and clouds.
+    `labels` is how many labels are known, 0 for all; `baseline` leaves L_gen out: a plain classifier. A guard returns
+    to the last good state up to `n_tries` times.
     """
 
     network: str = "mlp"
@@ -120,7 +121,7 @@ class JointSection(Section):
     buffer: bool = True
     renewal: float = Field(default=0.02, ge=0, le=1)
     class_chains: bool = False
-    starts: Literal["uniform", "class-gaussians"] = "uniform"
+    starts: Literal["uniform", "class-gaussians", "clouds"] = "uniform"
     clamp: bool = False
     classification_weight: float = Field(default=1.0, ge=0)
     generation_weight: float = Field(default=1.0, ge=0)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.data import Data
-from harmonium.learning import ClassGaussians, Guard, JointCurves, JointLikelihood, ReplayBuffer
+from harmonium.learning import ClassGaussians, Guard, JointCurves, JointLikelihood, ReplayBuffer, cloud_starts
 from harmonium.models import JEM
 from harmonium.runs.config import Config
 from harmonium.runs.networks import NETWORKS
@@ -80,10 +80,19 @@ def langevin(config: Config) -> Langevin:
 
 def class_gaussians(config: Config, data: Data) -> ClassGaussians | None:
     """Return where chains start: a Gaussian for each class (one for all where few labels are known), or None."""
-    if config.joint.starts != "class-gaussians" or data.train_labels is None:
+    if config.joint.starts == "uniform" or data.train_labels is None:
         return None
     groups = torch.zeros_like(data.train_labels) if config.joint.labels else data.train_labels
     return ClassGaussians.fitted(data.train.to(config.run.device), groups, floor=_STARTS_FLOOR)
+
+
+def training_starts(config: Config, data: Data) -> ClassGaussians | None:
+    """Return where new chains of the buffer start: as `class_gaussians`, or of all kinds of `cloud_starts`."""
+    if config.joint.starts != "clouds":
+        return class_gaussians(config, data)
+    if config.joint.class_chains:
+        raise ValueError('`starts = "clouds"` have no class. Leave `class_chains` out, or use "class-gaussians".')
+    return cloud_starts(data.train.to(config.run.device))
 
 
 def first_points(
@@ -127,7 +136,7 @@ def joint_task(config: Config, prepared: Prepared, model: nn.Module, *, generato
     buffer = None
     if section.buffer and not section.baseline:
         n_classes = model.n_classes if section.class_chains else None
-        buffer = ReplayBuffer(training.n_chains, section.renewal, n_classes, class_gaussians(config, data))
+        buffer = ReplayBuffer(training.n_chains, section.renewal, n_classes, training_starts(config, data))
     objective = JointLikelihood(
         n_steps=training.n_steps,
         sampler=langevin(config),

@@ -28,7 +28,7 @@ _GRAY_28: dict[str, Any] = {
         "step_size": 0.2,
         "noise": 0.03,
         "renewal": 0.05,
-        "starts": "class-gaussians",
+        "starts": "clouds",
         "clamp": True,
         "input_noise": 0.1,
         "generation_weight": 0.05,
