@@ -21,7 +21,7 @@ def cloud_starts(
     pictures that are not data, where starts near the data leave it free.
 
     >>> from harmonium.learning.cloud_starts import cloud_starts
-    >>> cloud_starts(torch.rand(50, 1, 4, 4)).initial(torch.full((6,), -1)).shape
+    >>> cloud_starts(torch.zeros(50, 1, 4, 4)).initial(torch.full((6,), -1)).shape
     torch.Size([6, 1, 4, 4])
     """
     if x.ndim != 4:
