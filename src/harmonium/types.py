@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 _LARGE_DRAW = 2**12  # words; below it seeding the faster stream costs what it saves
 _LOWEST = torch.iinfo(torch.int64).min
-_STREAM = threading.local()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -139,6 +138,13 @@ def weighted(x: Tensor, weight: Tensor | float) -> Tensor:
     return x * weight
 
 
+def weighted_sum(x: Tensor, weight: Tensor | float, shape: tuple[int, ...]) -> Tensor:
+    """Return `Σ_batch weight · x` of `x`, `(*batch, *shape)`, in the given shape; sizes of 1 are summed over too."""
+    if isinstance(weight, Tensor) and weight.ndim:
+        return weighted(x, weight).sum_to_size(shape)
+    return x.sum_to_size(shape) * weight
+
+
 def gradient(parameter: nn.Parameter) -> Tensor:
     """Return the gradient buffer of a parameter, made of zeros the first time."""
     if parameter.grad is None:
@@ -146,20 +152,37 @@ def gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
+@without_gradient
 def add_product(parameter: nn.Parameter, left: Tensor, right: Tensor, scale: float) -> None:
-    """Add `scale · left @ right` to the gradient of a parameter; the first product of an update makes it."""
-    multiply = torch.addmm if right.ndim == 2 else torch.addmv
+    """Add `scale · left @ right` to the gradient of a matrix; the first product of an update makes it."""
     if parameter.grad is None:
-        flat = parameter.detach() if parameter.ndim == right.ndim else parameter.detach().view(-1)
-        parameter.grad = multiply(flat, left, right, beta=0.0, alpha=scale).view(parameter.shape)
+        parameter.grad = torch.addmm(parameter, left, right, beta=0.0, alpha=scale)
     else:
-        flat = parameter.grad if parameter.ndim == right.ndim else parameter.grad.view(-1)
-        multiply(flat, left, right, alpha=scale, out=flat)
+        parameter.grad.addmm_(left, right, alpha=scale)
 
 
 def softplus(x: Tensor) -> Tensor:
     """Return `log(1 + e^x)`, right to the last digit: PyTorch's default drops e^{-x} above x = 20."""
     return torch.nn.functional.softplus(x, threshold=40.0)
+
+
+class _Stream(threading.local):
+    """NumPy's SFC64, more than twice as fast as PyTorch's own bits; a generator sets its state before every use."""
+
+    def __init__(self) -> None:
+        self.bits = np.random.SFC64(0)  # noqa: TID251  (see above)
+        self.seed = torch.empty(4, dtype=torch.int64)
+        state = {"state": self.seed.numpy().view(np.uint64)}
+        self.state: Any = {"bit_generator": "SFC64", "state": state, "has_uint32": 0, "uinteger": 0}
+
+    def draw(self, n: int, generator: torch.Generator | None) -> np.ndarray:
+        """Draw n 64-bit words from where four words of the generator lead."""
+        self.seed.random_(_LOWEST, None, generator=generator)
+        self.bits.state = self.state
+        return self.bits.random_raw(n)
+
+
+_STREAM = _Stream()
 
 
 def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
@@ -168,29 +191,16 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
     They are laid out in memory as `like` is, so that what is computed from both runs straight through.
     """
     n = like.numel()
-    return _laid_out(_draw_bits((n + 3) // 4, like.device, generator).view(torch.int16)[:n], like)
-
-
-def _laid_out(flat: Tensor, like: Tensor) -> Tensor:
-    """Return a row of new values in the shape of `like` and as it lies in memory."""
+    n_wide = (n + 3) // 4
+    if n < _LARGE_DRAW or like.device.type != "cpu":
+        wide = torch.empty(n_wide, dtype=torch.int64, device=like.device).random_(_LOWEST, None, generator=generator)
+        words = wide.view(torch.int16)
+    else:
+        words = torch.from_numpy(_STREAM.draw(n_wide, generator).view(np.int16))
+    words = words if n == 4 * n_wide else words[:n]
     if like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last):
-        return flat.as_strided(like.shape, like.stride())
-    return flat.view(like.shape)
-
-
-def _draw_bits(n: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
-    """Draw n uniform 64-bit integers.
-
-    A large draw on the CPU takes four of them from the generator, and NumPy's SFC64, more than twice as fast, goes on
-    from there: they are its state.
-    """
-    if n < _LARGE_DRAW // 4 or device.type != "cpu":
-        return torch.empty(n, dtype=torch.int64, device=device).random_(_LOWEST, None, generator=generator)
-    state = torch.empty(4, dtype=torch.int64).random_(_LOWEST, None, generator=generator).numpy().view(np.uint64)
-    if not hasattr(_STREAM, "bits"):
-        _STREAM.bits = np.random.SFC64(0)  # noqa: TID251  (its state is set by the generator before every use)
-    _STREAM.bits.state = {"bit_generator": "SFC64", "state": {"state": state}, "has_uint32": 0, "uinteger": 0}
-    return torch.from_numpy(_STREAM.bits.random_raw(n).view(np.int64))
+        return words.as_strided(like.shape, like.stride())
+    return words.view(like.shape)
 
 
 def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings.base import Coupling, as_rows, as_shape
-from harmonium.types import add_product, gradient, weighted, without_gradient
+from harmonium.couplings.base import Coupling, as_shape
+from harmonium.types import gradient, weighted_sum, without_gradient
 
 
 class Bias(Coupling):
@@ -41,13 +41,4 @@ class Bias(Coupling):
     @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x`."""
-        x = xs[0]
-        if self.shared and not (isinstance(weight, Tensor) and weight.ndim):
-            gradient(self.bias).add_(x.sum_to_size(self.bias.shape), alpha=float(weight))
-        elif self.shared:
-            gradient(self.bias).add_(weighted(x, weight).sum_to_size(self.bias.shape))
-        elif isinstance(weight, Tensor) and weight.ndim:
-            add_product(self.bias, as_rows(x, self.shape).t(), weight.reshape(-1).to(x), 1.0)
-        else:
-            rows = as_rows(x, self.shape)
-            add_product(self.bias, rows.t(), rows.new_ones(rows.shape[0]), float(weight))
+        gradient(self.bias).add_(weighted_sum(xs[0], weight, tuple(self.bias.shape)))

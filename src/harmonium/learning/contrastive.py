@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from harmonium.learning.dense_pair import DensePair, Phase
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers import Gibbs, ParallelTempering, Sampler
 from harmonium.samplers.sample import starting_points
@@ -54,6 +55,11 @@ class Contrastive(ABC):
         generator: torch.Generator | None = None,
     ) -> Phases:
         """Add the gradient of the contrast to the gradients, in closed form; `weight` has one value a sample."""
+        pair = DensePair.of(model, x) if weight is None else None
+        if pair is not None:
+            phases = self._straight_phases(pair, x, generator)
+            if phases is not None:
+                return phases
         layer = model.data_layer
         fields = {name: model.field(name, {layer: x}) for name in model.units if name != layer}
         positive = {layer: x} | {name: model.layer(name).mean(field) for name, field in fields.items()}
@@ -62,6 +68,10 @@ class Contrastive(ABC):
         negative = self._negative_phase(model, positive, fields, generator)
         model.add_gradient(negative, -share if self.from_data else -1.0 / negative[layer].shape[0])
         return Phases(positive, negative)
+
+    def _straight_phases(self, pair: DensePair, x: Tensor, generator: torch.Generator | None) -> Phases | None:
+        """Do all that `accumulate_grad` does for a plain RBM, to the same numbers; None if there is no short way."""
+        return None
 
     @abstractmethod
     def _negative_phase(
@@ -100,6 +110,14 @@ class CD(Contrastive):
         for _ in range(self.n_steps):
             state, _info = sampler.step(model, state, generator=generator)
         return sampler.samples(model, state)
+
+    def _straight_phases(self, pair: DensePair, x: Tensor, generator: torch.Generator | None) -> Phases | None:
+        if type(self) is not CD or self.sampler is not None:  # a class of your own may draw otherwise
+            return None
+        positive, field = pair.above(x)
+        h = pair.draw_hidden(positive, field, generator=generator)
+        negative, _ = pair.chain(h, self.n_steps, generator=generator)
+        return _contrasted(pair, positive, negative)
 
     def _negative_phase(
         self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
@@ -141,6 +159,14 @@ class PCD(Contrastive):
         self.chains = state
         return sampler.samples(model, state)
 
+    def _straight_phases(self, pair: DensePair, x: Tensor, generator: torch.Generator | None) -> Phases | None:
+        if type(self) is not PCD or self.sampler is not None or self.chains is None:
+            return None
+        positive, _ = pair.above(x)
+        negative, field = pair.chain(self.chains["hidden"], self.n_steps, generator=generator)
+        self.chains = {"visible": negative.v, "hidden": pair.draw_hidden(negative, field, generator=generator)}
+        return _contrasted(pair, positive, negative)
+
     def _negative_phase(
         self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
     ) -> State:
@@ -178,6 +204,14 @@ class TemperedPCD(PCD):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.sampler = ParallelTempering(betas=tuple(self.betas))
+
+
+def _contrasted(pair: DensePair, positive: Phase, negative: Phase) -> Phases:
+    pair.add_contrast(positive, negative)
+    return Phases(
+        {"visible": positive.v, "hidden": positive.h},
+        {"visible": negative.v, "hidden": negative.h},
+    )
 
 
 def _sweep(

@@ -102,6 +102,7 @@ class Training:
         self._units = [module for module in model.modules() if isinstance(module, Units)]
         self._convolves = any(isinstance(module, Conv2d) for module in model.modules())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._projected = [units for units in self._units if type(units).project is not Units.project]
         self._guards = [p for p in self._parameters if p.ndim == 1] or self._parameters[:1]
 
     def run(self) -> History:
@@ -120,16 +121,16 @@ class Training:
         return self.history
 
     def _run_epoch(self) -> None:
+        hooks = [m.on_update for m in self.monitors if type(m).on_update is not Monitor.on_update]
+        hooks += [c.on_update for c in self.callbacks if type(c).on_update is not Callback.on_update]
         for index, batch in self._epoch_batches():
             try:
                 self._step(index, batch)
             except TrainingDiverged as trouble:
                 self._call_guard(trouble)
                 continue
-            for monitor in self.monitors:
-                monitor.on_update(self)
-            for callback in self.callbacks:
-                callback.on_update(self)
+            for look_on in hooks:
+                look_on(self)
             if self.stop and (index is None or self.position < len(self.order)):
                 return  # a stop at the last update of an epoch ends the epoch first
         self.epoch += 1
@@ -174,7 +175,7 @@ class Training:
             transform.before(self.model, self.phases)
         self._check_finite()
         self.optimizer.step()
-        for units in self._units:
+        for units in self._projected:
             units.project()
         for transform in self.transforms:
             transform.after(self.model)
@@ -197,8 +198,7 @@ class Training:
         return (x, *(part.to(some.device) for part in labels)) if labels else x
 
     def _check_finite(self) -> None:
-        total = sum(p.grad.sum() for p in self._guards if p.grad is not None)
-        if isinstance(total, Tensor) and not math.isfinite(total.item()):
+        if not all(math.isfinite(p.grad.sum().item()) for p in self._guards if p.grad is not None):
             self._diverge(f"The gradient of update {self.update + 1} (epoch {self.epoch + 1}) is not finite")
 
     def _diverge(self, what: str) -> NoReturn:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Coupling
-from harmonium.types import State, as_state, check_dtype, without_gradient
+from harmonium.types import State, as_state, check_dtype, weighted_sum, without_gradient
 from harmonium.units import Units
 
 if TYPE_CHECKING:
@@ -209,7 +209,8 @@ class BoltzmannMachine(nn.Module):
                 coupling.accumulate_grad(-scale, *[statistics[name] for name in layers])
         for name, units in self._layers.items():
             if _learns(units):
-                units.accumulate_grad(weight, self.field(name, full), given.get(name))
+                work = weighted_sum(self.field(name, full) * statistics[name], weight, units.shape)
+                units.accumulate_grad(weight, work, full[name], summed_out=name not in given)
 
     def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
         """Return the weight of the couplings in the gradient of each sample. A hook of tempering."""

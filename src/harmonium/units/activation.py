@@ -20,8 +20,8 @@ _SHARPNESS = 10.0
 class Activation:
     """A monotone curve g from 0 to 1 (section 3.2 of Hwang et al. 2020): `integral` is ∫₀ˣ g up to a constant.
 
-    Only `value` must be given. The integral is found by quadrature, the inverse by bisection and the slope g' by
-    automatic differentiation where not known.
+    Only `value` must be given. The integral is found by quadrature, the inverse by bisection and the slope, g' as a
+    function of g, by automatic differentiation where not known.
 
     >>> Activation("step", lambda x: (x.atan() / torch.pi + 0.5)).primitive(torch.tensor([0.0]))
     tensor([0.])
@@ -72,9 +72,8 @@ def _relu_integral(x: Tensor) -> Tensor:
     return torch.where(x > 1, x - 0.5, x.clamp(0, 1).square() / 2)
 
 
-def _sigmoid_slope(x: Tensor) -> Tensor:
-    value = x.sigmoid()
-    return value - value.square()
+def _sigmoid_slope(value: Tensor) -> Tensor:
+    return torch.addcmul(value, value, value, value=-1.0)
 
 
 def _soft_clip(x: Tensor) -> Tensor:
@@ -92,7 +91,13 @@ ACTIVATIONS: dict[str, Activation] = {
     for a in (
         Activation("sigmoid", torch.sigmoid, softplus, torch.logit, _sigmoid_slope),
         Activation("relu", lambda x: x.clamp(0, 1), _relu_integral, lambda y: y),
-        Activation("tanh", lambda x: (1 + x.tanh()) / 2, lambda x: softplus(2 * x) / 2, lambda y: y.logit() / 2),
+        Activation(
+            "tanh",
+            lambda x: (1 + x.tanh()) / 2,
+            lambda x: softplus(2 * x) / 2,
+            lambda y: y.logit() / 2,
+            lambda y: 2 * _sigmoid_slope(y),
+        ),
         Activation("softplus", _soft_clip, None, _soft_clip_inverse),
     )
 }

@@ -89,10 +89,13 @@ class Units(nn.Module, ABC):
         """Return all values of one unit, `(n_states, *unit)`, or None if there are infinitely many."""
         return None
 
-    def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
-        """Add `weight · ∂E/∂parameters` under `field` to the gradients, at `x` or with x summed out (None).
+    def accumulate_grad(
+        self, weight: Tensor | float, work: Tensor | float, x: Tensor, *, summed_out: bool = False
+    ) -> None:
+        """Add `Σ_batch weight · ∂E/∂parameters` to the gradients, where `work = Σ_batch weight · θ∘s(x)`, `shape`.
 
-        Most units have no parameters and nothing to do.
+        The statistic is linear in x, so that the field θ is needed in this sum only. A layer that is summed out stands
+        at its mean. Most units have no parameters and nothing to do.
         """
 
     def project(self) -> None:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harmonium.types import draw_normal, gradient, weighted
+from harmonium.types import draw_normal, gradient, weighted_sum
 from harmonium.units.base import Units
 
 
@@ -48,7 +48,7 @@ class Gaussian(Units):
 
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw `x = θ + σε` with standard normal ε."""
-        return field + self.sigma * draw_normal(field, generator=generator)
+        return draw_normal(field, generator=generator).mul_(self.sigma).add_(field)
 
     def mean(self, field: Tensor) -> Tensor:
         """Return `E[x] = θ`."""
@@ -74,12 +74,16 @@ class Gaussian(Units):
         """Return `θ = m`."""
         return mean
 
-    def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
-        """Add `weight · ∂E/∂log σ`: `(2θx - x²)/σ²`, as `E = (x²/2 - θx)/σ²`; summed out, `-∂A/∂log σ = θ²/σ² - 1`."""
+    def accumulate_grad(
+        self, weight: Tensor | float, work: Tensor | float, x: Tensor, *, summed_out: bool = False
+    ) -> None:
+        """Add `Σ weight · ∂E/∂log σ = Σ weight · (2θx - x²)/σ²`, as `E = (x²/2 - θx)/σ²`; E[x²] if x is summed out."""
         if not self.log_sigma.requires_grad:
             return
-        slope = self.statistic(field) * field - 1 if x is None else self.statistic(x) * (2 * field - x)
-        gradient(self.log_sigma).add_(weighted(slope, weight).sum_to_size(self.shape))
+        squares = weighted_sum(x.square(), weight, self.shape) / self.sigma.square()
+        if summed_out:  # E[x²] = m² + σ²
+            squares = squares + weighted_sum(torch.ones_like(x), weight, self.shape)
+        gradient(self.log_sigma).add_(2 * work - squares)
 
     @torch.no_grad()
     def project(self) -> None:

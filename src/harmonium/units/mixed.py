@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -87,11 +88,13 @@ class Mixed(Units):
         """Return the field of each part that has this mean."""
         return self._elementwise("link", mean)
 
-    def accumulate_grad(self, weight: Tensor | float, field: Tensor, x: Tensor | None) -> None:
+    def accumulate_grad(
+        self, weight: Tensor | float, work: Tensor | float, x: Tensor, *, summed_out: bool = False
+    ) -> None:
         """Add the gradients of each part's parameters."""
-        values = [None] * len(self.parts) if x is None else self.split(x)
-        for part, piece, value in zip(self._layers(), self.split(field), values, strict=True):
-            part.accumulate_grad(weight, piece, value)
+        works: Sequence[Tensor | float] = self.split(work) if isinstance(work, Tensor) else [work] * len(self.parts)
+        for part, piece, value in zip(self._layers(), works, self.split(x), strict=True):
+            part.accumulate_grad(weight, piece, value, summed_out=summed_out)
 
     def project(self) -> None:
         """Project each part."""

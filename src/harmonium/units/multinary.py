@@ -76,8 +76,15 @@ class Multinary(Units):
         """Draw the number of active copies; the smooth unit draws `N(f, f')` inside [0, N]."""
         if self.exact:
             return draw_bernoulli(self._shifted(field).sigmoid(), generator=generator).sum(-1)
-        noise = draw_normal(field, generator=generator)
-        return noise.mul_(self.variance(field).sqrt_()).add_(self.mean(field)).clamp_(0, self.levels)
+        return self.sample_given_mean(field, self.mean(field), generator=generator)
+
+    def sample_given_mean(self, field: Tensor, mean: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw as `sample` does; the variance of the smooth unit follows from its mean where the curve tells."""
+        if self.exact:
+            return self.sample(field, generator=generator)
+        spread = (self.variance(field) if self._curve.slope is None else self._slope(mean / self.levels)).sqrt_()
+        noise = draw_normal(field, generator=generator).mul_(spread)
+        return torch.add(mean, noise, out=noise).clamp_(0, self.levels)
 
     def mean(self, field: Tensor) -> Tensor:
         """Return `Σ_n σ(θ-o_n)`, or `f(θ) = N g(kθ)` of the smooth unit."""
@@ -91,7 +98,7 @@ class Multinary(Units):
             shifted = self._shifted(field)
             return (shifted.sigmoid() * (-shifted).sigmoid()).sum(-1)
         if self._curve.slope is not None:
-            return self._curve.slope(self.scale * field) * (self.levels * self.scale)
+            return self._slope(self._curve.value(self.scale * field))
         return super().variance(field).clamp_min(0)  # where g is flat, rounding can leave its slope just below zero
 
     def mode(self, field: Tensor) -> Tensor:
@@ -122,6 +129,12 @@ class Multinary(Units):
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that were given to the constructor."""
         return {"levels": self.levels, "k": self.k, "activation": self.activation, "exact": self.exact}
+
+    def _slope(self, value: Tensor) -> Tensor:
+        """Return `f' = N k g'` where `value` is g."""
+        if self._curve.slope is None:
+            raise TypeError(f"The slope of {self._curve!r} is not known as a function of its value.")
+        return self._curve.slope(value).mul_(self.levels * self.scale)
 
     def _shifted(self, field: Tensor) -> Tensor:
         return field.unsqueeze(-1) - self.offsets.to(field.dtype)

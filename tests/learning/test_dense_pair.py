@@ -1,0 +1,96 @@
+"""The straight line of learning against the general path: the same numbers from the same random words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import harmonium as hm
+from harmonium.learning.dense_pair import DensePair
+from harmonium.testing import tiny_rbm
+from harmonium.testing.machines import TINY_UNITS
+from tests.learning.machines import draw_data, gradient_of
+
+OBJECTIVES = {
+    "CD-1": lambda: hm.CD(),
+    "CD-3": lambda: hm.CD(n_steps=3),
+    "PCD": lambda: hm.PCD(n_chains=7, n_steps=2),
+}
+PAIRS = [(kind, "Bernoulli") for kind in TINY_UNITS] + [
+    ("Bernoulli", kind) for kind in TINY_UNITS if kind != "Bernoulli"
+]
+
+
+def same_machine(rbm: hm.RBM) -> hm.BoltzmannMachine:
+    """The same units and couplings without the name of RBM: what the straight line does not know."""
+    return hm.BoltzmannMachine({"visible": rbm.visible, "hidden": rbm.hidden}, rbm.terms)
+
+
+def gradients_of_updates(
+    machine: hm.BoltzmannMachine, objective: hm.Contrastive, x: torch.Tensor
+) -> list[torch.Tensor]:
+    """The gradients of three updates in a row, and where the phases are."""
+    generator = torch.Generator().manual_seed(3)
+    found: list[torch.Tensor] = []
+    for _ in range(3):
+        machine.zero_grad(set_to_none=True)
+        phases = objective.accumulate_grad(machine, x, generator=generator)
+        found += [p.grad.clone() for p in machine.parameters() if p.grad is not None]
+        found += [*phases.positive.values(), *phases.negative.values()]
+    return found
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize(("visible", "hidden"), PAIRS)
+def test_straight_line_has_the_numbers_of_the_machine(
+    visible: str, hidden: str, objective: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rbm = tiny_rbm(visible, hidden)
+    x = draw_data(rbm, 6, generator)
+    general = gradients_of_updates(same_machine(rbm), OBJECTIVES[objective](), x)
+    made = OBJECTIVES[objective]()
+    if isinstance(made, hm.PCD):  # its first update makes the chains, by the general path
+        straight = gradients_of_updates(rbm, made, x)
+    else:
+        with monkeypatch.context() as patch:
+            patch.delattr(hm.BoltzmannMachine, "add_gradient")
+            straight = gradients_of_updates(rbm, made, x)
+    assert len(straight) == len(general)
+    for ours, theirs in zip(straight, general, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_a_wrong_contrast_is_seen(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: phases in the wrong order fail the same comparison."""
+    rbm = tiny_rbm("Gaussian", "Bernoulli")
+    x = draw_data(rbm, 6, generator)
+    right = DensePair.add_contrast
+    monkeypatch.setattr(DensePair, "add_contrast", lambda self, positive, negative: right(self, negative, positive))
+    ours, theirs = (gradients_of_updates(machine, hm.CD(), x) for machine in (rbm, same_machine(rbm)))
+    assert not any(torch.allclose(a, b, rtol=1e-3) for a, b in zip(ours[:4], theirs[:4], strict=True))
+
+
+def test_the_straight_line_leaves_to_the_machine_what_it_does_not_know(generator: torch.Generator) -> None:
+    rbm = tiny_rbm("Bernoulli", "Bernoulli")
+    x = draw_data(rbm, 6, generator)
+    assert DensePair.of(rbm, x) is not None
+    assert DensePair.of(same_machine(rbm), x) is None
+    assert DensePair.of(rbm, x.expand(2, *x.shape)) is None
+    rbm.accumulate_grad(x)
+    before = gradient_of(rbm)
+    assert DensePair.of(rbm, x) is None, "gradients that are there must be added to"
+    words = [torch.Generator().manual_seed(1) for _ in range(2)]
+    hm.CD().accumulate_grad(rbm, x, generator=words[0])
+    after = gradient_of(rbm)
+    rbm.zero_grad(set_to_none=True)
+    hm.CD().accumulate_grad(rbm, x, generator=words[1])
+    alone = gradient_of(rbm)
+    for name in before:
+        assert torch.allclose(after[name], before[name] + alone[name], atol=1e-12)
+    rbm.zero_grad(set_to_none=True)
+    rbm.weight.requires_grad_(False)
+    assert DensePair.of(rbm, x) is None
+    hm.CD().accumulate_grad(rbm, x, generator=generator)
+    assert rbm.weight.grad is None
+    filters = hm.RBM(hm.Bernoulli(1, 6, 6), hm.Bernoulli(2, 3, 3), hm.Conv2d(1, 2, kernel=4))
+    assert DensePair.of(filters, torch.zeros(2, 1, 6, 6)) is None
