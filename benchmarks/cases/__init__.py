@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import ais, contrastive, convolution, gibbs, imports, langevin, memory
+from benchmarks.cases import ais, contrastive, convolution, deep, gibbs, imports, langevin, memory
 from benchmarks.runner import Case
 
 ALL: list[Case] = [
@@ -10,6 +10,7 @@ ALL: list[Case] = [
     *gibbs.CASES,
     *ais.CASES,
     *convolution.CASES,
+    *deep.CASES,
     *langevin.CASES,
     *imports.CASES,
     *memory.CASES,
