@@ -17,7 +17,7 @@ from harmonium.cli.show import Show, print_scores
 from harmonium.cli.signals import SignalGuard
 from harmonium.cli.training import RUNS
 from harmonium.cli.training import write_report as report_on
-from harmonium.runs import Run, draw, evaluate, find_runs, inpaint, inventory, write_array, write_table
+from harmonium.runs import Run, draw, evaluate, find_runs, inpaint, inventory, score_samples, write_array, write_table
 
 Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of each chain.")]
 UseSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
@@ -96,6 +96,17 @@ def evaluate_command(
     n_betas: Annotated[
         int | None, typer.Option(min=2, help="Temperatures for log Z: more give tighter bounds.")
     ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=20, help="Also draw so many images and score them: Fréchet distance, precision, recall."),
+    ] = None,
+    steps: Steps = 1000,
+    inception: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Weight file of Inception-v3 to score images with: it is then FID."
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -105,11 +116,18 @@ def evaluate_command(
     be counted, else it lies between a lower and an upper bound. Nats of differently prepared data cannot be compared,
     so the preparation is printed with them.
     """
+    if inception is not None and samples is None:
+        raise ValueError("--inception scores images that are drawn. Say how many with --samples, such as 2000.")
     opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
     with SignalGuard().installed(), show.warnings():
-        scores = evaluate(opened, n_chains=n_chains, n_betas=n_betas)
+        drawn = {}
+        if samples is not None:
+            drawn = score_samples(opened, samples, n_steps=steps, inception=inception, say=show.line)
+        scores = evaluate(opened, n_chains=n_chains, n_betas=n_betas) | ({"generation": drawn} if drawn else {})
     opened.write_evaluation(scores)
     print_scores(show, opened, scores)
+    for part in ("frechet", "shares") if drawn else ():
+        show.line(drawn[part]["text"])
 
 
 def report_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) -> None:

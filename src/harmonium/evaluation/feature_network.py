@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,15 @@ class FeatureNetwork:
     n_features: int
     prepare: Callable[[Tensor], Tensor] = lambda images: images
     score: str = "Fréchet distance"
+
+    @property
+    def slug(self) -> str:
+        """The name as part of the name of a file, so that features of different networks are kept apart.
+
+        >>> FeatureNetwork("Inception-v3 (2015-12-05)", nn.Identity(), 2048).slug
+        'inception-v3-2015-12-05'
+        """
+        return "-".join(re.findall(r"[a-z0-9]+", self.name.lower()))
 
     def features(self, images: Tensor, *, n_rows: int = 8, on_progress: Progress | None = None) -> Tensor:
         """Return the features `(n, n_features)` of images, `n_rows` at a time.

@@ -43,11 +43,12 @@ class GrayClassifier(nn.Module):
                 inputs = layer.weight[0].numel()
                 layer.weight.copy_(draw_normal(layer.weight, generator=generator) * math.sqrt(2 / inputs))
                 nn.init.zeros_(layer.bias)  # type: ignore[arg-type]
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def features(self, x: Tensor) -> Tensor:
         """Return the activities of the layer before the logits, `(n, 128)`."""
-        y = max_pool2d(relu(self.conv1(x.contiguous(memory_format=torch.channels_last))), 2)
-        y = max_pool2d(relu(self.conv2(y)), 2)
+        y = relu(max_pool2d(self.conv1(x.contiguous(memory_format=torch.channels_last)), 2))
+        y = relu(max_pool2d(self.conv2(y), 2))
         return relu(self.dense1(y.flatten(1)))
 
     def forward(self, x: Tensor) -> Tensor:

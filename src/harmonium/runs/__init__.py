@@ -6,6 +6,7 @@ from harmonium.runs.config import Config, ConfigError
 from harmonium.runs.draw import draw
 from harmonium.runs.evaluate import evaluate
 from harmonium.runs.export import write_array, write_table
+from harmonium.runs.generation import score_samples
 from harmonium.runs.inpaint import Inpainting, inpaint
 from harmonium.runs.inventory import Available, inventory
 from harmonium.runs.prepare import Prepared, prepare
@@ -35,6 +36,7 @@ __all__ = [
     "next_folder",
     "prepare",
     "recipe",
+    "score_samples",
     "settled",
     "train",
     "write_array",
