@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -41,6 +42,8 @@ class NetworkEnergy(nn.Module, ABC):
         self.shape: tuple[int, ...] = (shape,) if isinstance(shape, int) else tuple(shape)
         self.box = box
         self.base_std = base_std
+        # Looked up once, since chains ask at every step; in a list, since it is the network's parameter and not ours.
+        self._first = list(itertools.islice(net.parameters(), 1))
 
     @abstractmethod
     def free_energy(self, x: Tensor) -> Tensor:
@@ -49,8 +52,7 @@ class NetworkEnergy(nn.Module, ABC):
     def outputs(self, x: Tensor) -> Tensor:
         """Return what the network gives for each sample, `(*batch, *outputs)`; it sees one batch axis."""
         check_shape(x, self.shape, name="x", layer="shape", owner=self.shape)
-        parameter = next(self.net.parameters(), None)
-        if parameter is not None:
+        for parameter in self._first:
             check_dtype(x, parameter, name="x")
         batch = x.shape[: x.ndim - len(self.shape)]
         values: Tensor = self.net(x if len(batch) == 1 else x.reshape(-1, *self.shape))
