@@ -54,7 +54,18 @@ def training(
     )
 
 
+def convolutional_training() -> Training:
+    """Filters lie in memory with their channels last, which a fused optimizer must find again."""
+    x = small_bars().float().repeat(3, 2).view(-1, 2, 3, 3)
+    source = torch.Generator().manual_seed(1)
+    rbm = hm.RBM(hm.Bernoulli(2, 3, 3), hm.Bernoulli(4, 2, 2), hm.Conv2d(2, 4, kernel=2, generator=source))
+    steps = torch.optim.Adam(rbm.parameters(), lr=0.01, fused=True)
+    generator = torch.Generator().manual_seed(7)
+    return Training(rbm, x, hm.CD(), optimizer=steps, epochs=4, batch_size=10, generator=generator)
+
+
 CASES: dict[str, Build] = {
+    "convolution, fused Adam": convolutional_training,
     "CD": lambda: training(hm.CD),
     "PCD": lambda: training(lambda: hm.PCD(n_chains=6)),
     "TemperedPCD": lambda: training(lambda: hm.TemperedPCD(n_chains=4, betas=(0.0, 0.5, 1.0))),
@@ -86,8 +97,9 @@ class StopAt(hm.Callback):
 
 
 def through_json(tensors: dict[str, Tensor], plain: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Copy a snapshot as saving would: tensors by value, the rest as text."""
-    return {name: value.clone() for name, value in tensors.items()}, json.loads(json.dumps(plain))
+    """Copy a snapshot as saving would: tensors by value and row by row, the rest as text."""
+    rows = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
+    return rows, json.loads(json.dumps(plain))
 
 
 def equal(first: Any, second: Any) -> bool:

@@ -67,6 +67,10 @@ def restore(training: Training, tensors: State, plain: Plain) -> None:
         i, key = name.split(".", 1)
         state.setdefault(int(i), {})[key] = value.clone() if isinstance(value, torch.Tensor) else value
     training.optimizer.load_state_dict({"state": state, "param_groups": plain["optimizer"]["groups"]})
+    for parameter, entry in training.optimizer.state.items():
+        for key, value in entry.items():  # as the parameter lies in memory, which fused optimizers rely on
+            if isinstance(value, torch.Tensor) and value.shape == parameter.shape:
+                entry[key] = torch.empty_like(parameter).copy_(value)
     if hasattr(training.objective, "load_state_dict"):
         training.objective.load_state_dict(_part(tensors, "objective."))
     for i, holder in enumerate(_holders(training)):
