@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harmonium.cli.entry import run
-from harmonium.runs.faces import RECIPES, SETTINGS, FaceRun
+from harmonium.runs.face_recipe import DENSE, RECIPES
+from harmonium.runs.faces import SETTINGS, FaceRun
 
 
 def test_sizes_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,8 +16,13 @@ def test_sizes_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) 
     assert "--size must be one of 32, 64. Got 48." in capsys.readouterr().err
 
 
+def test_networks_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["reproduce", "faces", "--network", "deep"]) == 2
+    assert "--network must be one of dense, conv. Got deep." in capsys.readouterr().err
+
+
 def test_a_folder_of_other_settings_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    FaceRun(tmp_path, 32, 1, RECIPES[32]).open()
+    FaceRun(tmp_path, 32, 1, RECIPES[DENSE][32]).open()
     before = (tmp_path / SETTINGS).read_bytes()
     assert run(["reproduce", "faces", "--seed", "2", "--out", str(tmp_path)]) == 2
     assert "other settings" in capsys.readouterr().err

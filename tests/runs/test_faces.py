@@ -15,21 +15,26 @@ from harmonium.evaluation.feature_network import FeatureNetwork
 from harmonium.evaluation.frechet import frechet_distance
 from harmonium.evaluation.gaussian_baselines import PCAGaussian
 from harmonium.learning import Callback, Training
-from harmonium.plots.faces import write_face_pictures
+from harmonium.models import DBN
+from harmonium.plots.faces import frechet_curve, write_face_pictures
 from harmonium.runs import face_pictures as pictures_module
-from harmonium.runs.face_network import (
-    FaceRecipe,
-    build_face_network,
-    color_faces,
-    gray_of,
-    principal_machine,
-    sample_faces,
-)
-from harmonium.runs.face_pictures import face_pictures
-from harmonium.runs.faces import MODEL, FaceRun, draw_all, score_faces, table_of_faces, train_faces
+from harmonium.runs.face_network import principal_machine, reconstruct_faces, sample_faces, top_machine
+from harmonium.runs.face_pictures import color_faces, face_pictures, gray_of
+from harmonium.runs.face_recipe import FaceRecipe
+from harmonium.runs.face_scores import draw_all, score_faces, table_of_faces
+from harmonium.runs.face_training import train_faces
+from harmonium.runs.faces import MODEL, FaceRun
 
 RECIPE = FaceRecipe(
-    n_components=7, n_hidden=32, epochs=80, minutes=0.1, batch_size=100, n_chains=100, learning_rate=0.01, average=0.99
+    n_components=7,
+    n_hidden=32,
+    epochs=40,
+    minutes=0.1,
+    batch_size=100,
+    n_chains=100,
+    learning_rate=0.01,
+    average=0.99,
+    norm=1.5,
 )
 PIXELS = FeatureNetwork("pixels", nn.Flatten(), 192)
 
@@ -85,7 +90,7 @@ def test_more_components_than_vary_are_refused() -> None:
 
 def test_gray_is_kept_and_color_found(data: Data) -> None:
     """Gray values stay those given; colors are nearer to the truth than gray, and than those of the mean image."""
-    dbn = build_face_network(RECIPE, data.train.float() / 255)
+    dbn = DBN([principal_machine(data.train.float() / 255, RECIPE.n_components), top_machine(RECIPE)])
     assert data.test is not None
     test = data.test.float() / 255
     colored, mean_colors = (color_faces(dbn, gray_of(test), n_steps=n) for n in (100, 0))
@@ -102,7 +107,7 @@ def finished(data: Data, tmp_path_factory: pytest.TempPathFactory) -> FaceRun:
     run.open()
     dbn = train_faces(run, data, say=quiet)
     assert dbn is not None
-    score_faces(run, data, draw_all(run, dbn, data), network=PIXELS, say=quiet)
+    score_faces(run, dbn, data, draw_all(run, dbn, data), network=PIXELS, say=quiet)
     return run
 
 
@@ -113,7 +118,7 @@ def test_samples_are_nearer_to_data_than_noise(finished: FaceRun, data: Data) ->
     drawn = draw_all(finished, dbn, data)
     distance = {name: frechet_distance(real, x.flatten(1)) for name, x in drawn.items()}
     assert distance["dbn"] < 0.5 * distance["noise"]
-    untrained = build_face_network(RECIPE, data.train.float() / 255, generator=finished.generator(0))
+    untrained = DBN([*list(dbn)[:-1], top_machine(RECIPE, generator=finished.generator(7))])
     before = sample_faces(untrained, 400, n_steps=100, generator=finished.generator(1))
     assert distance["dbn"] < frechet_distance(real, before.flatten(1))  # negative control: learning did it
 
@@ -141,8 +146,58 @@ def test_a_stopped_run_ends_with_the_same_bits(finished: FaceRun, data: Data, tm
         other.open()
 
 
+@pytest.fixture(scope="module")
+def convolutional(finished: FaceRun, data: Data, tmp_path_factory: pytest.TempPathFactory) -> FaceRun:
+    recipe = dataclasses.replace(RECIPE, layers="conv 8 4x4/2", layer_epochs=10, epochs=20)
+    run = dataclasses.replace(finished, folder=tmp_path_factory.mktemp("conv"), recipe=recipe)
+    run.open()
+    assert train_faces(run, data, say=quiet) is not None
+    return run
+
+
+def test_a_convolutional_network_learns(convolutional: FaceRun, data: Data) -> None:
+    """Its first level knows the images, its codes most of what varies, and its samples are nearer than noise."""
+    dbn = train_faces(convolutional, data, say=quiet)
+    assert dbn is not None and data.test is not None
+    assert dbn.shapes == [(3, 8, 8), (8, 4, 4), (7,), (32,)]
+    x, test = data.train.float() / 255, data.test.float() / 255
+    spread = (test - x.mean(0)).square().mean()
+    shares = [((reconstruct_faces(dbn, test, depth) - test).square().mean() / spread).item() for depth in (1, 2)]
+    assert shares[0] < 0.1 and shares[1] < 0.2
+    drawn = draw_all(convolutional, dbn, data)
+    near, far = (frechet_distance(x.flatten(1), drawn[name].flatten(1)) for name in ("dbn", "noise"))
+    assert near < 0.5 * far
+    shown = face_pictures(convolutional, dbn, data, drawn, n=6, data_dir=str(convolutional.folder))
+    assert list(shown.reconstructions) == ["data", "from level 1", "from level 2", "from level 3"]
+    gray = gray_of(shown.colored["original"])
+    assert (gray_of(shown.colored["colored"]) - gray).abs().mean() < 0.01
+
+
+@pytest.mark.parametrize("update", [77, 333])  # in the convolutional machines, and in the top one
+def test_a_convolutional_run_resumes_exactly(convolutional: FaceRun, data: Data, tmp_path: Path, update: int) -> None:
+    run = dataclasses.replace(convolutional, folder=tmp_path)
+    run.open()
+    assert train_faces(run, data, callbacks=(StopAt(update),), say=quiet) is None
+    assert train_faces(run, data, say=quiet) is not None
+    assert (run.folder / MODEL).read_bytes() == (convolutional.folder / MODEL).read_bytes()
+
+
+def test_the_curve_falls(finished: FaceRun, data: Data) -> None:
+    dbn = train_faces(finished, data, say=quiet)
+    assert dbn is not None
+    records = score_faces(finished, dbn, data, {}, say=quiet)
+    curve = records["curve"]
+    assert [point["epoch"] for point in curve] == [5, 10, 20, 30, 40]
+    assert curve[-1]["frechet"] < curve[0]["frechet"]
+    assert all(point["cpu_seconds"] > 0 for point in curve)
+    (axes,) = frechet_curve(records).axes
+    assert axes.lines[0].get_ydata().tolist() == [point["frechet"] for point in curve]  # type: ignore[union-attr]
+
+
 def test_the_table_says_what_was_measured(finished: FaceRun, data: Data) -> None:
-    records = score_faces(finished, data, {}, say=quiet)  # read back: nothing is computed again
+    dbn = train_faces(finished, data, say=quiet)
+    assert dbn is not None
+    records = score_faces(finished, dbn, data, {}, say=quiet)  # read back: nothing is computed again
     table = table_of_faces(finished, records)
     for part in ("pixels (192 features)", "400 samples", "1,000 real images", "two halves", "±", "copies", "Seed 0"):
         assert part in table
@@ -173,6 +228,7 @@ def test_pictures(finished: FaceRun, data: Data, tmp_path: Path, monkeypatch: py
 
 
 def test_a_budget_sets_the_epochs() -> None:
-    assert RECIPE.within(0.2).epochs == 160
+    assert RECIPE.within(0.2).epochs == 80 and RECIPE.within(0.2).layer_epochs == 0
+    assert dataclasses.replace(RECIPE, layers="conv 8 4x4/2", layer_epochs=20).within(0.05).layer_epochs == 10
     with pytest.raises(ValueError, match="budget"):
         RECIPE.within(0)

@@ -11,23 +11,38 @@ import typer
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
 from harmonium.cli.signals import SignalGuard
+from harmonium.evaluation.inception import inception as inception_of
 from harmonium.runs.atomic import write_atomic
 from harmonium.runs.face_pictures import face_pictures
-from harmonium.runs.faces import RECIPES, TABLE, FaceRun, draw_all, score_faces, table_of_faces, train_faces
+from harmonium.runs.face_recipe import DENSE, RECIPES
+from harmonium.runs.face_scores import draw_all, score_faces, suffix, table_of_faces
+from harmonium.runs.face_training import train_faces
+from harmonium.runs.faces import TABLE, FaceRun
 
 
 def faces_command(
     size: Annotated[int, typer.Option(help="Side of the images in pixels: 32 or 64.")] = 32,
     data: Annotated[str, typer.Option(help="celeba, or a folder of pictures.")] = "celeba",
+    network: Annotated[
+        str, typer.Option(help="Where the codes are read: dense, from pixels; conv, from a convolution of 255 levels.")
+    ] = DENSE,
     budget: Annotated[
         float | None,
         typer.Option(min=0.1, help="Minutes of training on one free core.", show_default="the recipe's"),
     ] = None,
     samples: Annotated[int, typer.Option(min=40, help="Samples to draw and to score.")] = 2000,
-    steps: Annotated[int, typer.Option(min=1, help="Gibbs steps of each chain.")] = 300,
+    steps: Annotated[int, typer.Option(min=1, help="Gibbs steps of each chain.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the results.", show_default="runs/faces-<size>-<seed>")
+        Path | None, typer.Option(help="Folder of the results.", show_default="runs/faces-<network>-<size>-<seed>")
+    ] = None,
+    inception: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Weight file of Inception-v3 to score with, instead of EfficientNet-Lite0: FID.",
+        ),
     ] = None,
     threads: Threads = None,
     data_dir: DataDir = None,
@@ -39,13 +54,17 @@ def faces_command(
     Leaves pictures (samples, reconstructions, gray pictures in color, nearest neighbors) and one table. The same
     command goes on after a stop: every stage that is done is kept, and training resumes exactly.
     """
-    if size not in RECIPES:
-        raise ValueError(f"--size must be one of {', '.join(map(str, RECIPES))}. Got {size}.")
+    if network not in RECIPES:
+        raise ValueError(f"--network must be one of {', '.join(RECIPES)}. Got {network}.")
+    recipes = RECIPES[network]
+    if size not in recipes:
+        raise ValueError(f"--size must be one of {', '.join(map(str, recipes))}. Got {size}.")
+    features = None if inception is None else inception_of(inception)
     show = Show(as_json=as_json, quiet=quiet)
     if threads is not None:
         torch.set_num_threads(threads)
-    recipe = RECIPES[size] if budget is None else RECIPES[size].within(budget)
-    folder = Path("runs") / f"faces-{size}-{seed}" if out is None else out
+    recipe = recipes[size] if budget is None else recipes[size].within(budget)
+    folder = Path("runs") / f"faces-{network}-{size}-{seed}" if out is None else out
     run = FaceRun(folder, size, seed, recipe, samples, steps, data)
     run.open()
     images = run.images(data_dir)
@@ -57,13 +76,14 @@ def faces_command(
         raise ValueError(f"Training did not reach its last epoch. Go on with the same command; the folder is {folder}.")
     drawn = draw_all(run, dbn, images)
     pictures = face_pictures(run, dbn, images, drawn, data_dir=data_dir)
-    from harmonium.plots.faces import write_face_pictures
+    from harmonium.plots.faces import frechet_curve, write_face_pictures
 
     for path in write_face_pictures(pictures, folder / "figures"):
         show.event("picture", path=str(path))
     show.line(f"pictures: {folder / 'figures'}")
-    records = score_faces(run, images, drawn, say=show.line)
+    records = score_faces(run, dbn, images, drawn, network=features, say=show.line)
+    frechet_curve(records).savefig(folder / "figures" / f"curve{suffix(features)}.png")
     table = table_of_faces(run, records)
-    write_atomic(folder / TABLE, table.encode())
+    write_atomic((folder / TABLE).with_stem(f"table{suffix(features)}"), table.encode())
     show.event("scores", folder=str(folder), **records)
     show.line(table)

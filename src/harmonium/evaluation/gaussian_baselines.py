@@ -59,7 +59,7 @@ class PCAGaussian:
                 f"`n_components` must be in 1..{min(len(x) - 1, d)} for {len(x)} samples of {d} values. "
                 f"Got {n_components}."
             )
-        mean = x.double().mean(0)
+        mean = torch.stack([part.double().sum(0) for part in x.split(1000)]).sum(0) / len(x)
         if d > _LARGE:
             components, variances = _leading((x - mean.to(x.dtype)).flatten(1), n_components)
             return cls(mean.to(x.dtype), components, variances)

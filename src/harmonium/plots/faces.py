@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from harmonium.plots.grids import mosaic, save_grid
-from harmonium.plots.style import new_figure, picture
+from harmonium.plots.style import BLUE, GRAY, INK, chart, new_figure, picture
 from harmonium.runs.face_pictures import FacePictures
 
 
@@ -47,4 +48,19 @@ def image_rows(rows: dict[str, Tensor]) -> Figure:
     axes = picture(figure, 1, 1, 1)
     axes.imshow(sheet.numpy(), interpolation="nearest")
     axes.set_yticks([i * (height + 1) + (height - 1) / 2 for i in range(len(rows))], list(rows))
+    return figure
+
+
+def frechet_curve(records: dict[str, Any]) -> Figure:
+    """Return the Fréchet distance over the CPU time of training, with the baselines as level lines."""
+    figure, curve = new_figure(), records["curve"]
+    score = records["dbn"]["frechet"]
+    name = f"{score['score']} ({score['network']})"
+    axes = chart(figure, 1, 1, 1, title="Samples while it learns", x="CPU minutes of training", y=name)
+    minutes = [point["cpu_seconds"] / 60 for point in curve]
+    axes.plot(minutes, [point["frechet"] for point in curve], color=BLUE, marker="o", markersize=4)
+    for baseline, label in (("pca", "PCA, as many as codes"), ("pca_top", "PCA, as many as the top")):
+        value = records[baseline]["frechet"]["value"]
+        axes.axhline(value, color=GRAY, linestyle="--", linewidth=1)
+        axes.annotate(label, (0.02, value), xycoords=("axes fraction", "data"), fontsize=8, color=INK, va="bottom")
     return figure

@@ -1,50 +1,20 @@
-"""A deep belief network for small color images: principal components below, a Gaussian-Bernoulli machine on top."""
+"""A deep belief network for small color images: convolutions, principal components, a Gaussian-Bernoulli machine."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import interpolate
 
 from harmonium.evaluation.gaussian_baselines import PCAGaussian
 from harmonium.models import DBN, RBM
+from harmonium.runs.face_recipe import FaceRecipe
 from harmonium.types import draw_normal
 from harmonium.units import Bernoulli, Gaussian
 
-LUMINANCE = (0.299, 0.587, 0.114)
-"""Red, green and blue in a gray value (ITU-R BT.601)."""
-
-
-@dataclass(frozen=True)
-class FaceRecipe:
-    """How the network is built and learns. `minutes` is what its `epochs` take on one free core."""
-
-    n_components: int = 200
-    n_hidden: int = 500
-    epochs: int = 300
-    minutes: float = 5.0
-    batch_size: int = 100
-    n_chains: int = 100
-    n_steps: int = 1
-    learning_rate: float = 3e-3
-    average: float = 0.999
-    sigma: float = 0.6
-    norm: float = 1.5
-
-    def within(self, budget: float) -> FaceRecipe:
-        """Return the recipe with as many epochs as fit into `budget` minutes on one free core.
-
-        >>> FaceRecipe(epochs=200, minutes=10).within(5).epochs
-        100
-        """
-        if not budget > 0:
-            raise ValueError(f"`budget` must be a positive number of minutes. Got {budget}.")
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        epochs = max(1, round(self.epochs * budget / self.minutes))
-        return FaceRecipe(**fields | {"epochs": epochs, "minutes": budget})
+LEVELS = 255
+_ROWS = 500  # images that go through the network at once
 
 
 @torch.no_grad()
@@ -87,25 +57,57 @@ def top_machine(recipe: FaceRecipe, *, generator: torch.Generator | None = None)
     """Return a Gaussian-Bernoulli machine above codes of mean 0 and variance 1, untrained.
 
     A machine with weights near 0 would start at the Gaussian law, which fits all second moments and is hard to leave.
-    So σ starts below 1, weight vectors at random with norm `recipe.norm`, and the hidden units seldom on.
+    So σ starts below 1, the weight vectors w_j at random with norm `recipe.norm`, and the biases at `-w_j²/2σ²`: a
+    hidden unit is more often on than off where v is nearer to w_j than to 0.
     """
     d, sigma, norm = recipe.n_components, recipe.sigma, recipe.norm
     rbm = RBM(Gaussian(d, initial_sigma=sigma, floor=0.05), Bernoulli(recipe.n_hidden))
     rbm.weight.copy_(draw_normal(rbm.weight, generator=generator) * (norm / math.sqrt(d)))
     rbm.visible_bias.zero_()
-    rbm.hidden_bias.fill_(-(norm**2) / (2 * sigma**2) - 2)
+    rbm.hidden_bias.fill_(-(norm**2) / (2 * sigma**2))
     return rbm
 
 
-def build_face_network(recipe: FaceRecipe, x: Tensor, *, generator: torch.Generator | None = None) -> DBN:
-    """Return the network for images `(n, channels, height, width)` in [0, 1], its top machine untrained."""
-    return DBN([principal_machine(x, recipe.n_components), top_machine(recipe, generator=generator)])
+def empty_lower_machines(recipe: FaceRecipe, shape: tuple[int, ...]) -> list[RBM]:
+    """Return what lies below the top machine, of the right shapes: the convolutional machines, then the codes."""
+    stack = convolutional_machines(recipe, shape)
+    codes = RBM(Gaussian(*(stack[-1].hidden.shape if stack else shape)), Gaussian(recipe.n_components))
+    return [rbm.requires_grad_(False) for rbm in (*stack, codes)]
 
 
-def empty_face_network(recipe: FaceRecipe, shape: tuple[int, ...]) -> DBN:
-    """Return a network of the right shapes, for parameters that are read from a file."""
-    below = RBM(Gaussian(*shape), Gaussian(recipe.n_components)).requires_grad_(False)
-    return DBN([below, top_machine(recipe)])
+def convolutional_machines(
+    recipe: FaceRecipe, shape: tuple[int, ...], *, generator: torch.Generator | None = None
+) -> list[RBM]:
+    """Return the convolutional machines of 255-level units, untrained; none where the recipe has none."""
+    if not recipe.layers:
+        return []
+    return list(DBN.from_spec(recipe.layers, shape=shape, levels=LEVELS, generator=generator))
+
+
+def values_of(dbn: DBN, x: Tensor) -> Tensor:
+    """Return images in [0, 1] as the network takes them: 0..255 for multinary units, as they are for Gaussian ones."""
+    high = dbn.visible.bounds()[1]
+    return x * high if math.isfinite(high) else x
+
+
+def pictures_of(dbn: DBN, v: Tensor) -> Tensor:
+    """Return values of the network as images in [0, 1]."""
+    high = dbn.visible.bounds()[1]
+    return (v / high if math.isfinite(high) else v).clamp(0, 1)
+
+
+@torch.no_grad()
+def codes_of(dbn: DBN, x: Tensor) -> Tensor:
+    """Return the codes of images in [0, 1], the level below the top machine."""
+    level = len(dbn) - 1
+    return torch.cat([dbn.enter(level, dbn.up(values_of(dbn, part), level)) for part in x.split(_ROWS)])
+
+
+@torch.no_grad()
+def images_of(dbn: DBN, codes: Tensor) -> Tensor:
+    """Return the mean images in [0, 1] of codes."""
+    level = len(dbn) - 1
+    return torch.cat([pictures_of(dbn, dbn.down(dbn.leave(level, part), level)) for part in codes.split(_ROWS)])
 
 
 @torch.no_grad()
@@ -121,48 +123,16 @@ def sample_faces(
 
     Chains start at noise of the code's spread, or at the codes of the images `start`.
     """
-    top, level = dbn[-1], len(dbn) - 1
+    top = dbn[-1]
     code = top.visible_bias.expand(n, -1)
-    v = code + draw_normal(code, generator=generator) if start is None else dbn.enter(level, dbn.up(start, level))
+    v = code + draw_normal(code, generator=generator) if start is None else codes_of(dbn, start)
     for _ in range(n_steps):
         h = top.sample("hidden", {"visible": v}, generator=generator)
         v = top.sample("visible", {"hidden": h}, generator=generator)
-    return dbn.down(dbn.leave(level, v), level).clamp(0, 1)
+    return images_of(dbn, v)
 
 
 @torch.no_grad()
 def reconstruct_faces(dbn: DBN, x: Tensor, depth: int | None = None) -> Tensor:
     """Return images after going up to a level and down again by means, in [0, 1]."""
-    return dbn.reconstruct(x, depth).clamp(0, 1)
-
-
-def gray_of(x: Tensor) -> Tensor:
-    """Return the gray values `(n, 1, height, width)` of color images.
-
-    >>> gray_of(torch.ones(1, 3, 1, 1)).item()
-    1.0
-    """
-    weight = x.new_tensor(LUMINANCE).view(3, 1, 1)
-    return (x * weight).sum(-3, keepdim=True)
-
-
-@torch.no_grad()
-def color_faces(dbn: DBN, gray: Tensor, *, depth: int = 1, n_steps: int = 100) -> Tensor:
-    """Return color images whose gray values are those given: the network fills in what they leave open.
-
-    Starting from gray, each step reconstructs the image from level `depth` and puts the given gray values back, which
-    alternates projections onto the images that the network knows and onto those with this gray. `gray` is
-    `(n, 1, height, width)` in [0, 1].
-    """
-    x = dbn[0].visible_bias + (gray - gray_of(dbn[0].visible_bias))
-    for _ in range(n_steps):
-        made = dbn.reconstruct(x, depth)
-        x = made + (gray - gray_of(made))
-    return x.clamp(0, 1)
-
-
-def fitted_size(x: Tensor, size: int) -> Tensor:
-    """Return images resized to `size` x `size`, in [0, 1]."""
-    if x.shape[-1] == size and x.shape[-2] == size:
-        return x
-    return interpolate(x, size=(size, size), mode="bicubic", align_corners=False, antialias=True).clamp(0, 1)
+    return pictures_of(dbn, dbn.reconstruct(values_of(dbn, x), depth))

@@ -6,13 +6,17 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import interpolate, pad
 
 from harmonium.data import Data, MissingDataError, load
 from harmonium.evaluation.neighbors import nearest_neighbors
 from harmonium.models import DBN
-from harmonium.runs.face_network import color_faces, fitted_size, gray_of, reconstruct_faces
+from harmonium.runs.face_network import pictures_of, reconstruct_faces, values_of
 from harmonium.runs.faces import FaceRun, as_floats
+from harmonium.units import Multinary
+
+LUMINANCE = (0.299, 0.587, 0.114)
+"""Red, green and blue in a gray value (ITU-R BT.601)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,43 @@ def face_pictures(
         photographs={} if old is None else {"gray": old, "colored": color_faces(dbn, gray_of(old))},
         neighbors=_neighbors(samples[:n], as_floats(data.train)),
     )
+
+
+def gray_of(x: Tensor) -> Tensor:
+    """Return the gray values `(n, 1, height, width)` of color images.
+
+    >>> gray_of(torch.ones(1, 3, 1, 1)).item()
+    1.0
+    """
+    weight = x.new_tensor(LUMINANCE).view(3, 1, 1)
+    return (x * weight).sum(-3, keepdim=True)
+
+
+@torch.no_grad()
+def color_faces(dbn: DBN, gray: Tensor, *, n_steps: int | None = None) -> Tensor:
+    """Return color images whose gray values are those given: the network fills in what they leave open.
+
+    Starting from the mean image in this gray, each step reconstructs the image from its code and puts the given gray
+    values back, which alternates projections onto the images that the network knows and onto those with this gray.
+    `gray` is `(n, 1, height, width)` in [0, 1]. Steps are 100, but 3 above multinary units: the way through their
+    curves is no projection, and colors grow from step to step.
+    """
+    if n_steps is None:
+        n_steps = 3 if isinstance(dbn.visible, Multinary) else 100
+    mean = dbn.down(gray.new_zeros(1, *dbn.shapes[-2]), len(dbn) - 1)
+    target = values_of(dbn, gray)
+    x = mean + (target - gray_of(mean))
+    for _ in range(n_steps):
+        made = dbn.reconstruct(x, len(dbn) - 1)
+        x = made + (target - gray_of(made))
+    return pictures_of(dbn, x)
+
+
+def fitted_size(x: Tensor, size: int) -> Tensor:
+    """Return images resized to `size` x `size`, in [0, 1]."""
+    if x.shape[-1] == size and x.shape[-2] == size:
+        return x
+    return interpolate(x, size=(size, size), mode="bicubic", align_corners=False, antialias=True).clamp(0, 1)
 
 
 def _rebuilt(dbn: DBN, x: Tensor) -> dict[str, Tensor]:
