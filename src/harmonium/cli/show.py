@@ -84,7 +84,7 @@ class Show:
             yield
 
     @contextmanager
-    def progress(self, run: Run) -> Iterator[Callback]:
+    def progress(self, epochs: int) -> Iterator[Callback]:
         """Give the callback that shows how the training goes."""
         if self.style != "terminal":
             yield Lines(self)
@@ -97,7 +97,7 @@ class Show:
             TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         )
         with Progress(*columns, console=self.console, expand=True) as bar:
-            yield Bar(bar, bar.add_task("", total=run.config.training.epochs))
+            yield Bar(bar, bar.add_task("", total=epochs))
 
 
 class Lines(Callback):

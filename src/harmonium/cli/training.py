@@ -36,7 +36,8 @@ def option(text: str, panel: str, *names: str, **rest: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False, **rest)
 
 
-MODEL, LEARNING, JOINT, RUNNING = "Data and model", "Learning", "Joint energy models", "Running"
+MODEL, LEARNING, RUNNING = "Data and model", "Learning", "Running"
+JOINT, DEEP = "Joint energy models", "Deep belief networks"
 
 
 def train_command(
@@ -46,7 +47,10 @@ def train_command(
     ] = None,
     data: Annotated[str | None, option("A known data set (see `harmonium info`) or a path.", MODEL)] = None,
     model: Annotated[
-        str | None, option("rbm (visible units follow the data), gaussian-rbm, or jem (a joint energy model).", MODEL)
+        str | None,
+        option(
+            "rbm (visible units follow the data), gaussian-rbm, jem (joint energy) or dbn (deep belief network).", MODEL
+        ),
     ] = None,
     binarize: Annotated[
         str | None, option("How gray values become 0 and 1: threshold, sample, resample, or scale.", MODEL)
@@ -86,6 +90,13 @@ def train_command(
     baseline: Annotated[
         bool | None, option("Train the network as a plain classifier.", JOINT, "--baseline/--no-baseline")
     ] = None,
+    spec: Annotated[
+        str | None, option('Layers, such as "conv 16 4x4/2, dense 200, dense 500". Default: by image size.', DEEP)
+    ] = None,
+    levels: Annotated[
+        int | None, option("Levels 0..N of the units, such as 255 or 1. Default: as the data have.", DEEP)
+    ] = None,
+    order: Annotated[str | None, option("Which layers learn when: top-last, joint or greedy.", DEEP)] = None,
     assignments: Annotated[
         list[str] | None,
         option("Any other setting, such as data.options.noise=0.05. May be repeated.", RUNNING, "--set"),
@@ -115,6 +126,8 @@ def train_command(
       harmonium train --data mnist --binarize sample --n-hidden 500 --epochs 10
 
       harmonium train --data digits --model jem
+
+      harmonium train --data mnist --model dbn
 
       harmonium train my-run.toml --seed 1 --output runs/second
     """
@@ -148,6 +161,9 @@ def train_command(
         "joint.input_noise": input_noise,
         "joint.labels": labels,
         "joint.baseline": baseline,
+        "deep.spec": spec,
+        "deep.levels": levels,
+        "deep.order": order,
         "run.seed": seed,
         "run.device": device,
         "run.threads": threads,
@@ -201,7 +217,7 @@ def finish(run: Run, show: Show) -> None:
     check_device(run.config.run.device)
     with SignalGuard().installed() as guard, show.warnings():
         show.line(f"data: {run.data()}")
-        with show.progress(run) as callback:
+        with show.progress(run.config.training.epochs) as callback:
             training = train(run, callbacks=[guard, callback], on_message=show.warn)
         guard.done(f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}")
         show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
@@ -211,10 +227,20 @@ def finish(run: Run, show: Show) -> None:
             scores = evaluate(run)
             run.write_evaluation(scores)
             print_scores(show, run, scores)
+            print_depths(show, scores)
         if run.config.run.report:
             write_report(run, show)
     show.event("done", folder=str(run.folder))
     show.line(f"run: {run.folder}")
+
+
+def print_depths(show: Show, scores: dict[str, Any]) -> None:
+    """Print what reconstructions from each depth of a deep belief network leave unexplained."""
+    for split, score in scores.get("unexplained", {}).items():
+        shares = ", ".join(f"{share:.2%}" for share in score["value"])
+        show.line(f"{split:>5} unexplained share from depth 1, 2, …  {shares} of {score['n']:,} images")
+    if "unexplained" in scores:
+        show.line("      Σ(v - v′)² / Σ(v - v̄)²: 0 % is perfect, 100 % is no better than the mean training image")
 
 
 def write_report(run: Run, show: Show) -> None:

@@ -15,9 +15,20 @@ import harmonium
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
 from harmonium.cli.show import Show, print_scores
 from harmonium.cli.signals import SignalGuard
-from harmonium.cli.training import RUNS
+from harmonium.cli.training import RUNS, print_depths
 from harmonium.cli.training import write_report as report_on
-from harmonium.runs import Run, draw, evaluate, find_runs, inpaint, inventory, score_samples, write_array, write_table
+from harmonium.runs import (
+    MODELS,
+    Run,
+    draw,
+    evaluate,
+    find_runs,
+    inpaint,
+    inventory,
+    score_samples,
+    write_array,
+    write_table,
+)
 
 Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of each chain.")]
 UseSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
@@ -112,9 +123,10 @@ def evaluate_command(
 ) -> None:
     """Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.
 
-    A joint model also gets its calibration error and how well it tells outliers from data. log Z is exact where it can
-    be counted, else it lies between a lower and an upper bound. Nats of differently prepared data cannot be compared,
-    so the preparation is printed with them.
+    A joint model also gets its calibration error and how well it tells outliers from data. A deep belief network has no
+    likelihood: it gets the share of the images that reconstructions from each depth leave unexplained. log Z is exact
+    where it can be counted, else it lies between a lower and an upper bound. Nats of differently prepared data cannot
+    be compared, so the preparation is printed with them.
     """
     if inception is not None and samples is None:
         raise ValueError("--inception scores images that are drawn. Say how many with --samples, such as 2000.")
@@ -126,6 +138,7 @@ def evaluate_command(
         scores = evaluate(opened, n_chains=n_chains, n_betas=n_betas) | ({"generation": drawn} if drawn else {})
     opened.write_evaluation(scores)
     print_scores(show, opened, scores)
+    print_depths(show, scores)
     for part in ("frechet", "shares") if drawn else ():
         show.line(drawn[part]["text"])
 
@@ -152,13 +165,17 @@ def list_command(
         scores, accuracy = everything.get("test", {}), everything.get("accuracy", {}).get("test", {})
         config, done = run.config, run.n_epochs
         epochs = f"{done}/{config.training.epochs}"
+        hidden = {
+            "jem": config.joint.network,
+            "dbn": f"{config.deep.spec.count(',') + 1} layers" if config.deep.spec else "by size",
+        }
         event = {"folder": str(run.folder), "data": config.data.name, "model": config.model.kind, "epochs": done}
         show.event("run", **event, test=scores, **({"accuracy": accuracy} if accuracy else {}))
         table.add_row(
             str(run.folder),
             config.data.name,
             config.model.kind,
-            config.joint.network if config.model.kind == "jem" else str(config.model.n_hidden),
+            hidden.get(config.model.kind, str(config.model.n_hidden)),
             epochs,
             scores.get("text", "–"),
             f"{accuracy['value']:.2%}" if accuracy else "–",
@@ -170,10 +187,10 @@ def list_command(
 
 
 def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show versions, threads, and which data sets are found, with what to put where for the others."""
+    """Show versions, threads, kinds of models, and which data sets are found, with what to put where for the others."""
     show = Show(as_json=as_json)
     versions = {"harmonium": harmonium.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    items = inventory(data_dir)
+    items, models = inventory(data_dir), list(MODELS)
     cuda = torch.cuda.is_available()
     show.event(
         "info",
@@ -181,11 +198,13 @@ def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
         threads=torch.get_num_threads(),
         cuda=cuda,
         data_dir=data_dir,
+        models=models,
         data={item.name: list(item.missing) for item in items},
     )
     show.line(", ".join(f"{name} {version}" for name, version in versions.items()))
     show.line(f"{torch.get_num_threads()} threads, CUDA {'can' if cuda else 'cannot'} be used")
     show.line(f"data directory: {data_dir or 'none (choose one with --data-dir or HARMONIUM_DATA)'}")
+    show.line(f"models: {', '.join(models)}")
     table = Table("data set", "", box=None, pad_edge=False)
     for item in items:
         state = "embedded" if item.embedded else "found" if not item.missing else f"missing: put {wanted(item.missing)}"

@@ -22,11 +22,15 @@ PANELS: tuple[tuple[str, ...], ...] = (
     ("validation_accuracy",),
     ("log_likelihood", "validation_log_likelihood"),
     ("pseudo_likelihood",),
+    tuple(f"unexplained_{i}" for i in range(1, 5)),
+    tuple(f"unexplained_{i}" for i in range(5, 9)),
     ("reconstruction",),
     ("free_energy", "validation_free_energy"),
     ("free_energy_gap",),
     ("contrast",),
     ("activity",),
+    tuple(f"activity_{i}" for i in range(1, 5)),
+    tuple(f"activity_{i}" for i in range(5, 9)),
     ("dead", "saturated"),
     ("r_hat",),
     ("ess",),
@@ -46,11 +50,15 @@ TITLES = {
     "rollbacks": ("Returns of the guard", "so far"),
     "log_likelihood": ("Log-likelihood", "nats a sample"),
     "pseudo_likelihood": ("Pseudo-likelihood", "nats a sample"),
+    "unexplained_1": ("Unexplained share of each machine's data", "1 is the mean"),
+    "unexplained_5": ("Unexplained share of each machine's data", "1 is the mean"),
     "reconstruction": ("Reconstruction error", "mean squared error"),
     "free_energy": ("Free energy of the data", "nats"),
     "free_energy_gap": ("Free energy, training minus validation", "nats"),
     "contrast": ("Free energy, data minus chains", "nats"),
     "activity": ("Mean hidden activity", "share of the range"),
+    "activity_1": ("Mean hidden activity by layer", "share of the range"),
+    "activity_5": ("Mean hidden activity by layer", "share of the range"),
     "dead": ("Hidden units without information", "units"),
     "r_hat": ("Mixing of the chains: R-hat", "R-hat"),
     "ess": ("Effective sample size of the chains", "draws"),
@@ -68,9 +76,10 @@ _LABELS = {
     "validation_free_energy": "validation",
     "dead": "never fire",
     "saturated": "always on",
+    **{f"{name}_{i}": f"layer {i}" for name in ("unexplained", "activity") for i in range(1, 9)},
 }
 _COUNTS = {"dead", "ess", "rollbacks"}
-_LEVELS = {"free_energy_gap": 0.0, "contrast": 0.0, "generation_loss": 0.0, "r_hat": 1.0}
+_LEVELS = {"free_energy_gap": 0.0, "contrast": 0.0, "generation_loss": 0.0, "r_hat": 1.0, "unexplained_1": 1.0}
 
 
 def curves(records: Sequence[Mapping[str, Any]], metrics: Sequence[Panel] | None = None) -> Figure:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from harmonium.evaluation.two_sample import energy_distance, permutation_test
 from harmonium.plots.curves import curves, panels_of
+from harmonium.plots.deep_sections import by_depth, deep_samples, first_filters
 from harmonium.plots.filters import data_weight, filters, weight_heatmap
 from harmonium.plots.grids import chains_over_time, inpainting, reconstructions, sample_grid
 from harmonium.plots.joint_sections import by_class, calibration, told_apart
@@ -31,11 +32,15 @@ _CAPTIONS = {
     "rollbacks": "How often the guard went back to the last good state: 0 is a training that never diverged.",
     "log_likelihood": "Followed by annealed importance sampling along the training path; higher is better.",
     "pseudo_likelihood": "A cheap stand-in for the likelihood, from one unit a sample; higher is better.",
+    **dict.fromkeys(
+        ("unexplained_1", "unexplained_5"),
+        "Of one pass up and down in each machine, on the last batch of each epoch: 1 is no better than the mean.",
+    ),
     "reconstruction": "Of one pass up and down. It may fall while the model gets worse: a sanity check.",
     "free_energy": "Compared on data only: their level is arbitrary, their difference is not.",
     "free_energy_gap": "Far below zero, and falling: the model over-fits.",
     "contrast": "Stays near zero while the chains keep up with the model.",
-    "activity": "Over the last batch of each epoch.",
+    **dict.fromkeys(("activity", "activity_1", "activity_5"), "Over the last batch of each epoch."),
     "dead": "Units that never fire or are always on carry no features.",
     "r_hat": "Near 1: the chains agree with each other. Above 1.5: they do not mix.",
     "ess": "Of the last updates, among all chains.",
@@ -221,6 +226,9 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     by_class,
     calibration,
     told_apart,
+    deep_samples,
+    by_depth,
+    first_filters,
     density,
     features,
     rebuilt,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.data import Data
-from harmonium.models import BoltzmannMachine
+from harmonium.models import DBN, BoltzmannMachine
 from harmonium.models.frozen import frozen
 from harmonium.plots.grids import Limits, limits_of
 from harmonium.plots.scores import free_energies
@@ -85,6 +85,8 @@ class Subject:
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample as the model takes it."""
+        if isinstance(self.model, DBN):
+            return self.model.visible.shape
         return self.machine.layer(self.machine.data_layer).shape if self.machine else tuple(self.data.shape)
 
     @cached_property
@@ -117,6 +119,8 @@ class Subject:
     @cached_property
     def has_free_energy(self) -> bool:
         """Whether the free energy of the data has a closed form."""
+        if not hasattr(self.model, "free_energy"):
+            return False
         try:
             self.model.free_energy(self.train[:1])
         except ValueError:  # hidden layers tied to each other cannot be summed out

@@ -29,7 +29,7 @@ def verdict(
     """
     scores = evaluation or {}
     nats = [*_likelihood(scores, spread), *_comparison(scores)] or [_running(scores, records)]
-    lines = [*_classes(scores), *nats]
+    lines = [*_classes(scores), *_depths(scores), *nats]
     said = str(scores.get("note") or note)
     if said:
         lines.append(f"Data: {said}. Nats of data made otherwise cannot be compared with these.")
@@ -65,6 +65,17 @@ def _classes(scores: Mapping[str, Any]) -> list[str]:
         n = scores["rollbacks"]
         lines.append(f"The guard went back to a good state {n} time{'' if n == 1 else 's'}." if n else "No divergence.")
     return lines
+
+
+def _depths(scores: Mapping[str, Any]) -> list[str]:
+    """Return what reconstructions from each depth of a deep belief network leave unexplained."""
+    found = scores.get("unexplained") or {}
+    for split, name in _SPLITS.items():
+        if split in found:
+            shares = ", ".join(number(100 * share) for share in found[split]["value"])
+            images = f"{found[split]['n']:,} {name} images about the mean training image"
+            return [f"Of the variation of {images}, reconstructions from depth 1, 2, … leave {shares} % unexplained."]
+    return []
 
 
 def _likelihood(scores: Mapping[str, Any], spread: float | None) -> list[str]:

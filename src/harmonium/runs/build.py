@@ -31,8 +31,10 @@ from harmonium.learning import (
     default_monitors,
     initialize,
 )
-from harmonium.models import RBM, BoltzmannMachine
+from harmonium.models import DBN, RBM, BoltzmannMachine
+from harmonium.runs.centered_top import CenteredTop
 from harmonium.runs.config import Config, TrainingSection
+from harmonium.runs.deep import UNUSED_DEEP, build_dbn, deep_optimizer, deep_scores, deep_task, deep_values
 from harmonium.runs.joint import UNUSED, build_jem, first_points, joint_task, joint_values, langevin
 from harmonium.runs.joint_scores import joint_scores
 from harmonium.runs.prepare import Prepared, complete
@@ -60,19 +62,21 @@ class Kind:
     """A kind of model: what builds it, and whether it wants real values (levels are then scaled and standardized).
 
     Where a kind has ways of its own, they are here; None stands for those of a Boltzmann machine. `values(data,
-    standardize)` makes what the model sees, `task(config, prepared, model, generator=…)` what it learns from,
-    `sampler(config)` how its chains run and `start(config, data, n, y, generator=…)` where from. `evaluate(run,
-    n_chains=…, n_betas=…)` returns what `evaluation.json` holds. `unused` are the settings that the kind does not read.
+    config)` makes what the model sees, `task(config, prepared, model, generator=…)` what it learns from,
+    `optimizer(config, model)` what moves it, `sampler(config)` how its chains run and `start(config, data, n, y,
+    generator=…)` where from. `evaluate(run, n_chains=…, n_betas=…)` returns what `evaluation.json` holds. `unused` are
+    the settings that the kind does not read.
     """
 
     build: Builder
     real: bool = False
     evaluate: Callable[..., dict[str, Any]] | None = None
-    values: Callable[[Data, bool], Prepared] | None = None
+    values: Callable[[Data, Config], Prepared] | None = None
     task: Callable[..., Task] | None = None
+    optimizer: Callable[[Config, nn.Module], torch.optim.Optimizer] | None = None
     sampler: Callable[[Config], Sampler] | None = None
     start: Callable[..., Tensor | None] | None = None
-    unused: tuple[str, ...] = ("joint",)
+    unused: tuple[str, ...] = ("joint", "deep")
 
 
 def hidden_units(config: Config) -> Units:
@@ -152,11 +156,19 @@ MODELS: dict[str, Kind] = {
     "jem": Kind(
         build_jem,
         evaluate=joint_scores,
-        values=joint_values,
+        values=lambda data, config: joint_values(data, config.data.standardize),
         task=joint_task,
         sampler=langevin,
         start=first_points,
-        unused=UNUSED,
+        unused=(*UNUSED, "deep"),
+    ),
+    "dbn": Kind(
+        build_dbn,
+        evaluate=deep_scores,
+        values=deep_values,
+        task=deep_task,
+        optimizer=deep_optimizer,
+        unused=UNUSED_DEEP,
     ),
 }
 """Kinds of models by their name."""
@@ -176,13 +188,15 @@ def build_model(config: Config, data: Data, *, generator: torch.Generator) -> nn
 
 def sample_shape(model: nn.Module, data: Data) -> tuple[int, ...]:
     """Return the shape of one sample as the model takes it."""
+    if isinstance(model, DBN):
+        return model.visible.shape
     return model.layer(model.data_layer).shape if isinstance(model, BoltzmannMachine) else tuple(data.shape)
 
 
-def build_transforms(section: TrainingSection) -> list[Transform]:
-    """Return what is done to gradients and parameters, in order."""
+def build_transforms(section: TrainingSection, model: nn.Module) -> list[Transform]:
+    """Return what is done to gradients and parameters, in order; of a deep network the top alone is centered."""
     table: list[tuple[float, Callable[[], Transform]]] = [
-        (section.centering, Centering),
+        (section.centering, CenteredTop if isinstance(model, DBN) else Centering),
         (section.sparsity_rate, lambda: Sparsity(section.sparsity_target, section.sparsity_rate)),
         (section.weight_decay, lambda: WeightDecay(section.weight_decay)),
         (section.clip, lambda: ClipGradient(section.clip)),
@@ -192,22 +206,29 @@ def build_transforms(section: TrainingSection) -> list[Transform]:
     return [make() for wanted, make in table if wanted]
 
 
-def build_optimizer(section: TrainingSection, model: nn.Module) -> torch.optim.Optimizer:
+def build_optimizer(config: Config, model: nn.Module) -> torch.optim.Optimizer:
     """Return the optimizer."""
+    own, section = MODELS[config.model.kind].optimizer, config.training
+    if own is not None:
+        return own(config, model)
     parameters = [p for p in model.parameters() if p.requires_grad]
     if section.optimizer == "adam":
         return torch.optim.Adam(parameters, section.learning_rate, fused=True)
     return torch.optim.SGD(parameters, section.learning_rate, momentum=section.momentum, fused=True)
 
 
-def build_schedule(section: TrainingSection, optimizer: torch.optim.Optimizer) -> LambdaLR | None:
-    """Return the schedule of the learning rate, from `learning_rate` towards `final_learning_rate` over the epochs."""
+def build_schedule(section: TrainingSection, optimizer: torch.optim.Optimizer, turns: int = 1) -> LambdaLR | None:
+    """Return the schedule of the learning rate, from `learning_rate` towards `final_learning_rate` over the epochs.
+
+    With several turns it starts anew at each.
+    """
     if section.schedule == "constant":
         return None
     final = section.final_learning_rate / section.learning_rate
 
     def factor(epoch: int) -> float:
-        share = min(1.0, epoch / max(1, section.epochs))
+        n = max(1, section.epochs)
+        share = min(1.0, epoch / n) if turns == 1 else epoch * turns % n / n
         if section.schedule == "cosine":
             share = (1 - math.cos(math.pi * share)) / 2
         return 1 + (final - 1) * share
@@ -228,7 +249,7 @@ def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callb
     generator = torch.Generator().manual_seed(config.run.seed)
     model = build_model(config, data, generator=generator)
     shape = sample_shape(model, data)
-    optimizer = build_optimizer(section, model)
+    optimizer = build_optimizer(config, model)
     own = MODELS[config.model.kind].task
     if own is not None:
         task = own(config, prepared, model, generator=generator)
@@ -245,8 +266,8 @@ def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callb
         batch_size=section.batch_size,
         validation=task.validation,
         transform=data.transform,
-        transforms=build_transforms(section),
-        schedule=build_schedule(section, optimizer),
+        transforms=build_transforms(section, model),
+        schedule=build_schedule(section, optimizer, task.turns),
         monitors=task.monitors,
         callbacks=callbacks,
         generator=generator,

@@ -140,6 +140,23 @@ class JointSection(Section):
         return known(value, NETWORKS)
 
 
+class DeepSection(Section):
+    """How a deep belief network is made and learns; for model kind `dbn` only.
+
+    `spec` names the hidden layers from below, as in "conv 16 4x4/2, conv 32 4x4/2, dense 200, dense 500"; "" chooses by
+    the size of the images. All units have `levels` 0..N, 0 standing for those of the data (255 for 8-bit images); the
+    top machine alone, from which samples are drawn, is binary. `order`: the machines below the top learn together and
+    the top after them, or all at once ("joint"), or one after another ("greedy"). `spread` is that of the fields at the
+    start (see `initialize_layers`). `training.learning_rate` is that of `layer_rates`; `training.objective`, `n_steps`
+    and `n_chains` are of the top machine: those below learn by means.
+    """
+
+    spec: str = ""
+    levels: int = Field(default=0, ge=0)
+    order: Literal["top-last", "joint", "greedy"] = "top-last"
+    spread: float = Field(default=0.3, gt=0)
+
+
 class RunSection(Section):
     """Where and how it runs: seed, device, threads, checkpoints, and what is done when training has ended.
 
@@ -171,6 +188,7 @@ class Config(Section):
     model: ModelSection = Field(default_factory=lambda: ModelSection())
     training: TrainingSection = Field(default_factory=lambda: TrainingSection())
     joint: JointSection = Field(default_factory=lambda: JointSection())
+    deep: DeepSection = Field(default_factory=lambda: DeepSection())
     run: RunSection = Field(default_factory=lambda: RunSection())
 
     @classmethod

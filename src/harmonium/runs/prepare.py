@@ -57,7 +57,7 @@ def prepare(config: Config) -> Prepared:
             f'`binarize = "scale"` is for images with levels. {data.name} holds {data.kind} data: leave it out.'
         )
     if kind.values is not None:
-        return kind.values(data, section.standardize)
+        return kind.values(data, config)
     if kind.real:
         return real_values(data, section.standardize)
     if data.kind == "levels":

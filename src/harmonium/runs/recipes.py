@@ -53,6 +53,18 @@ _GAUSSIAN: dict[str, Any] = {
     },
 }
 
+_DEEP: dict[str, Any] = {
+    "training": {
+        "n_steps": 5,
+        "n_chains": 100,
+        "epochs": 10,
+        "learning_rate": 0.1,
+        "schedule": "linear",
+        "centering": True,
+        "average": 0.99,
+    },
+}
+
 _SMALL: dict[str, Any] = {
     "model": {"n_hidden": 16},
     "training": {"epochs": 300, "batch_size": 32, "n_steps": 5, "learning_rate": 0.1, "schedule": "linear"},
@@ -98,6 +110,11 @@ RECIPES: dict[tuple[str, str], dict[str, Any]] = {
         },
     },
     ("*", "gaussian-rbm"): _GAUSSIAN,
+    ("digits", "dbn"): {
+        "training": {**_DEEP["training"], "epochs": 200},
+        "run": {"threads": 1},
+    },
+    ("*", "dbn"): _DEEP,
     **JOINT_RECIPES,
 }
 """Settings by (data, model); `"*"` stands for any data."""

@@ -12,9 +12,13 @@ from harmonium.learning import Monitor
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The data that batches are made of, the objective, and what is watched meanwhile."""
+    """The data that batches are made of, the objective, and what is watched meanwhile.
+
+    The schedule of the learning rate is gone through once for each of `turns`.
+    """
 
     source: Any
     objective: Any
     monitors: list[Monitor] = field(default_factory=list)
     validation: Tensor | None = None
+    turns: int = 1

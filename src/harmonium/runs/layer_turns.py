@@ -1,0 +1,57 @@
+"""The machines of a deep belief network one after another: whose turn it is to learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from harmonium.learning import JointCD, Monitor, Training, initialize_layers
+from harmonium.learning.history import Record
+from harmonium.models import DBN
+
+_N_START = 512
+
+
+class LayerTurns(Monitor):
+    """Lets groups of machines of a DBN learn one after another within one training, each for as many epochs.
+
+    At epoch e of E the machines of group `⌊e G / E⌋` of G have the weight 1 in `JointCD`, the others 0. When a turn
+    begins, its machines and those above start anew at what the machines below, now trained, make of the data. One
+    machine a group is greedy learning (Hinton et al. 2006).
+    """
+
+    def __init__(self, groups: Sequence[Sequence[int]], spread: float | None = 0.1) -> None:
+        self.groups, self.spread = groups, spread
+
+    def on_start(self, training: Training) -> None:
+        """Give the turn to the machines of this epoch, also after a resume."""
+        self._give(training, training.epoch)
+
+    @torch.no_grad()
+    def __call__(self, training: Training) -> Record:
+        """Pass the turn on at the end of an epoch; return the number of the group that had it, from 1."""
+        dbn, rows = network(training.model), training.batches.x
+        had, has = self._give(training, training.epoch - 1), self._give(training, training.epoch)
+        if has > had and rows is not None:
+            first = min(self.groups[has])
+            x = dbn.up(rows[:_N_START].to(dbn[0].weight), first)
+            initialize_layers(DBN([*dbn][first:]), dbn.enter(first, x), spread=self.spread)
+        return {"turn": had + 1}
+
+    def _give(self, training: Training, epoch: int) -> int:
+        if not isinstance(training.objective, JointCD):
+            raise TypeError(f"LayerTurns goes with JointCD. Got {training.objective!r}.")
+        n = len(self.groups)
+        turn = min(n - 1, epoch * n // max(1, training.epochs))
+        members = range(len(network(training.model)))
+        training.objective.weights = tuple(float(i in self.groups[turn]) for i in members)
+        return turn
+
+
+def network(model: nn.Module) -> DBN:
+    """Return the model if it is a deep belief network."""
+    if not isinstance(model, DBN):
+        raise TypeError(f"This is for a deep belief network. Got {type(model).__name__}.")
+    return model

@@ -1,0 +1,266 @@
+"""Deep belief networks by configuration: settings, orders of learning, exact resume, scores, samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from benchmarks.kill_resume import fingerprint
+from harmonium.data import Data
+from harmonium.learning import CD, Callback, Centering, EachLayer, JointCD, Training, snapshot
+from harmonium.models import DBN
+from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, train
+from harmonium.runs.build import build_schedule, build_training
+from harmonium.runs.centered_top import CenteredTop
+from harmonium.runs.config import merge
+from harmonium.runs.deep import deep_values, default_spec, unexplained
+from harmonium.units import Bernoulli, Multinary
+
+TINY: dict[str, Any] = {
+    "data": {"name": "digits"},
+    "model": {"kind": "dbn"},
+    "deep": {"spec": "conv 4 4x4/2, dense 12, dense 10"},
+    "training": {"n_steps": 2, "n_chains": 20, "epochs": 6, "batch_size": 200},
+    "run": {"threads": 1},
+}
+
+
+def tiny(**sections: dict[str, Any]) -> Config:
+    return Config.resolve(merge(TINY, sections))
+
+
+class StopAt(Callback):
+    """Stops after one update, as a signal would."""
+
+    def __init__(self, update: int) -> None:
+        self.update = update
+
+    def on_update(self, training: Training) -> None:
+        training.stop = training.update == self.update
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+def test_the_configuration_holds_what_the_model_reads(tmp_path: Path) -> None:
+    config = tiny(deep={"order": "greedy", "levels": 255})
+    text = config.to_toml()
+    assert "[deep]" in text and "[joint]" not in text
+    assert all(name not in text for name in ("n_hidden", "binarize", "standardize", "momentum", "ais_chains"))
+    assert "deep" not in Config.resolve({"data": {"name": "moons"}}).model_dump()
+    assert "deep" not in Config.resolve({"data": {"name": "digits"}, "model": {"kind": "jem"}}).model_dump()
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    assert Config.read(path) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"data": {"binarize": "sample"}}, "binarize is not for model 'dbn'"),
+        ({"training": {"optimizer": "sgd"}}, "optimizer is not for model 'dbn'"),
+        ({"model": {"kind": "rbm"}, "deep": {"levels": 1}}, r"\[deep\] is not for model 'rbm'"),
+        ({"model": {"kind": "jem"}, "deep": {"levels": 1}}, r"\[deep\] is not for model 'jem'"),
+        ({"deep": {"order": "backwards"}}, "must be 'top-last', 'joint' or 'greedy'"),
+        ({"deep": {"depth": 3}}, "is not a setting. There are: spec, levels, order"),
+    ],
+)
+def test_settings_that_would_be_ignored_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        Config.resolve(merge({"data": {"name": "digits"}, "model": {"kind": "dbn"}}, settings))
+
+
+@pytest.mark.parametrize("size", [8, 13, 25, 28, 32, 50, 64, 96])
+def test_the_default_layers_tile_images_of_any_size(size: int) -> None:
+    spec = default_spec((3, size, size))
+    sides = [shape[-1] for shape in DBN.from_spec(spec, shape=(3, size, size)).shapes if len(shape) == 3]
+    assert all(below == 2 * above for below, above in zip(sides, sides[1:], strict=False))
+    assert len(sides) != 1 and (not sides or sides[-1] >= 7)
+
+
+def test_units_have_the_levels_of_the_data_and_the_top_is_binary(tmp_path: Path) -> None:
+    dbn = Run.create(tmp_path / "own", tiny()).untrained()
+    assert isinstance(dbn, DBN) and dbn.shapes == [(1, 8, 8), (4, 4, 4), (12,), (10,)]
+    levels = [(rbm.visible.levels, rbm.hidden.levels) for rbm in dbn if isinstance(rbm.hidden, Multinary)]
+    assert levels == [(16, 16), (16, 16)]
+    assert isinstance(dbn[-1].visible, Bernoulli) and isinstance(dbn[-1].hidden, Bernoulli)
+    binary = Run.create(tmp_path / "binary", tiny(deep={"levels": 1})).untrained()
+    assert isinstance(binary, DBN) and all(isinstance(rbm.visible, Bernoulli) for rbm in binary)
+
+
+def test_images_stay_small_integers_and_are_restored_to_the_unit_interval(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "own", tiny())
+    assert run.data().train.dtype == torch.uint8
+    training = build_training(run.config, run.prepared)
+    assert training.batches.x is not None and training.batches.x.dtype == torch.uint8
+    wide = Run.create(tmp_path / "wide", tiny(deep={"levels": 255}))
+    ends = [(x.min().item(), x.max().item()) for x in (run.data().train, wide.data().train)]
+    assert ends == [(0, 16), (0.0, 255.0)] and "carried to 0..255" in wide.data().note
+    for some in (run, wide):
+        x = some.rows("test")
+        assert x is not None
+        torch.testing.assert_close(some.restored(x).max().item(), 1.0)
+
+
+def test_only_images_are_taken() -> None:
+    real = Data("points", torch.zeros(3, 2), None, None, shape=(2,), kind="real")
+    with pytest.raises(ValueError, match="is for images with levels, or 0 and 1. points holds real data"):
+        deep_values(real, tiny())
+
+
+def test_a_wrong_spec_is_said(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", tiny(deep={"spec": "dense 10, conv 4 4x4/2"}))
+    with pytest.raises(ValueError, match="last layer of the spec must be dense"):
+        run.untrained()
+
+
+def test_every_turn_needs_an_epoch(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", tiny(deep={"order": "greedy"}, training={"epochs": 2}))
+    with pytest.raises(ValueError, match="at least 3, one for each turn"):
+        train(run)
+
+
+def test_a_single_machine_is_a_network_too(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", tiny(deep={"spec": "dense 20"}, training={"epochs": 10}))
+    train(run)
+    (share,) = evaluate(run)["unexplained"]["test"]["value"]
+    assert share < 1 and draw(run, 2, n_steps=2).shape == (2, 1, 8, 8)
+
+
+# --- who learns when -------------------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.parametrize(
+    ("order", "learned"),
+    [
+        ("joint", [{0, 1, 2}, {0, 1, 2}, {0, 1, 2}]),
+        ("top-last", [{0, 1}, {0, 1, 2}, {2}]),
+        ("greedy", [{0, 1, 2}, {1, 2}, {2}]),  # those above start anew when a turn begins
+    ],
+)
+def test_machines_learn_in_their_turn(order: str, learned: list[set[int]], tmp_path: Path) -> None:
+    """Which machines have other parameters after epochs 2, 3 or 4, and 6 than at the mark before."""
+    run = Run.create(tmp_path / "run", tiny(deep={"order": order}, training={"average": 0.0}))
+    training = build_training(run.config, run.prepared)
+    marks = (2, 4, 6) if order == "greedy" else (2, 3, 6)
+    before, moved = weights(training), []
+
+    class Look(Callback):
+        def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
+            nonlocal before
+            if training.epoch in marks:
+                now = weights(training)
+                moved.append({i for i in range(3) if not torch.equal(now[i], before[i])})
+                before = now
+
+    training.callbacks = (Look(),)
+    training.run()
+    assert moved == learned
+
+
+@pytest.mark.parametrize(("optimizer", "same"), [(torch.optim.SGD, True), (torch.optim.Adam, False)])
+def test_the_centered_top_is_centering_where_the_step_is_the_gradient(optimizer: Any, same: bool) -> None:
+    """Under plain gradient descent both are one; under Adam, the negative control, they are not."""
+    x = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round()
+    found = []
+    for transform in (EachLayer(Centering()), CenteredTop()):
+        generator = torch.Generator().manual_seed(0)
+        dbn = DBN.from_spec("dense 4", shape=(6,), generator=generator)
+        options: dict[str, Any] = {"epochs": 5, "batch_size": 10, "generator": generator, "transforms": [transform]}
+        Training(dbn, x, JointCD(CD()), optimizer=optimizer(dbn.parameters(), 0.1), **options).run()
+        found.append(torch.cat([p.detach().flatten() for p in dbn.parameters()]))
+    assert torch.allclose(*found, atol=1e-5) == same
+
+
+def test_every_turn_goes_through_the_whole_schedule() -> None:
+    section = tiny(training={"epochs": 6, "schedule": "linear"}).training
+    factors = {}
+    for turns in (1, 2, 3):
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], section.learning_rate)
+        schedule = build_schedule(section, optimizer, turns)
+        assert schedule is not None
+        factors[turns] = [schedule.lr_lambdas[0](epoch) for epoch in range(6)]
+    assert factors[1] == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
+    assert factors[2] == pytest.approx([1, 2 / 3, 1 / 3] * 2)
+    assert factors[3] == pytest.approx([1, 1 / 2] * 3)
+
+
+def weights(training: Training) -> list[Tensor]:
+    assert isinstance(training.model, DBN)
+    return [rbm.weight.detach().clone() for rbm in training.model]
+
+
+# --- exact resume ----------------------------------------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.parametrize("order", ["top-last", "joint", "greedy"])
+def test_stopped_and_resumed_is_the_same(order: str, tmp_path: Path) -> None:
+    config = tiny(deep={"order": order})
+    train(Run.create(tmp_path / "whole", config))
+    n_updates = Run.open(tmp_path / "whole").metrics()[-1]["update"]
+    for stop in (1, n_updates // 3, n_updates // 2, n_updates // 2 + 3, n_updates - 1):
+        folder = tmp_path / f"stopped-{stop}"
+        assert train(Run.create(folder, config), callbacks=[StopAt(stop)]).update == stop
+        train(Run.open(folder))
+        assert fingerprint(folder) == fingerprint(tmp_path / "whole"), stop
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.parametrize("part", ["objective.2.", "holder.0.", "optimizer."])
+def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
+    """The negative control: without the chains of the top, its centers or the state of Adam the end is another."""
+    config = tiny(deep={"order": "joint"})
+    train(Run.create(tmp_path / "whole", config))
+    run = Run.create(tmp_path / "robbed", config)
+    tensors, values = snapshot(train(run, callbacks=[StopAt(20)]))
+    assert any(name.startswith(part) for name in tensors)
+    robbed = {name: torch.zeros_like(x) if name.startswith(part) else x for name, x in tensors.items()}
+    run.checkpoints.save(robbed, values)
+    train(Run.open(run.folder))
+    assert fingerprint(run.folder) != fingerprint(tmp_path / "whole")
+
+
+# --- what a trained run can do ---------------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    settings = {"data": {"name": "digits"}, "model": {"kind": "dbn"}, "training": {"epochs": 60, "average": 0.9}}
+    run = Run.create(tmp_path_factory.mktemp("deep") / "run", Config.resolve(settings))
+    train(run)
+    return run
+
+
+def test_every_depth_explains_test_images(trained: Run) -> None:
+    scores = evaluate(trained)
+    first, second, top = scores["unexplained"]["test"]["value"]
+    assert first < 0.15 and second < 0.25 and top < 0.7  # 1 is the mean image
+    assert scores["unexplained"]["test"]["n"] == 355 and "none" in scores["likelihood"]
+    untrained = trained.untrained()
+    x, mean = trained.rows("test"), trained.data().train.float().mean(0).flatten()
+    assert isinstance(untrained, DBN) and x is not None
+    assert min(unexplained(untrained, x, mean)) > 0.6  # the negative control
+    dbn = trained.model()
+    assert isinstance(dbn, DBN)
+    by_hand = ((dbn.reconstruct(x, 2) - x).square().sum() / (x - mean).square().sum()).item()
+    assert second == pytest.approx(by_hand, rel=1e-4)
+
+
+def test_samples_are_near_data_and_differ(trained: Run) -> None:
+    x = draw(trained, 100, n_steps=200)
+    assert x.shape == (100, 1, 8, 8) and x.min() >= 0 and x.max() <= 1
+    assert torch.equal(x, draw(trained, 100, n_steps=200))
+    known = trained.restored(trained.data().train.float()).flatten(1)
+    order = torch.rand(known.shape, generator=torch.Generator().manual_seed(0)).argsort(0)
+    noise = known.gather(0, order)[:100]  # each pixel right on its own
+
+    def distance(images: Tensor) -> float:
+        return torch.cdist(images.flatten(1), known).min(1).values.mean().item()
+
+    assert distance(x) < 0.75 * distance(noise)
+    assert x.flatten(1).std(0).mean() > 0.4 * known.std(0).mean()  # chains that all end at one image have none
+
+
+def test_what_it_cannot_do_is_said(trained: Run) -> None:
+    with pytest.raises(ValueError, match="A dbn cannot fill in missing values"):
+        inpaint(trained, "left", n=2, n_steps=1)
+    with pytest.raises(ValueError, match="has no classes to draw from"):
+        draw(trained, 1, y=3)
