@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from harmonium.cli.commands import app
+from harmonium.cli.signals import SignalGuard, Stopped
 from harmonium.data import load
+from harmonium.learning import Training
 from harmonium.runs import table1
 from harmonium.runs.feature_recipe import FeatureRecipe
 
-SMALL = FeatureRecipe(n_filters=8, kernel=4, n_patches=500, epochs=1, grid=2)
+SMALL = FeatureRecipe(n_filters=8, kernel=4, n_patches=500, epochs=1, batch_size=64, grid=2)
 
 
 def test_a_table_is_written_and_its_cells_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of a data set that needs no files."""
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
-    monkeypatch.setitem(table1.MINUTES, "digits", 1.0)
     command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--seeds", "2", "--out", str(tmp_path)]
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
+    assert first.output.count("epoch 1/1  update") == 2  # the progress of both trainings
     assert "| digits | 3 |" in (tmp_path / "table1.md").read_text()
     cells = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?.json")}
     assert set(cells) == {"digits-3-0.json", "digits-3-1.json"}
     assert CliRunner().invoke(app, command).exit_code == 0
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?.json")} == cells
+
+
+def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after its third update, the same command ends with the filters of one that was not stopped."""
+    monkeypatch.setitem(table1.PAPER, "digits", {})
+    monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
+    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--out"]
+    on_update = SignalGuard.on_update
+
+    def interrupt(guard: SignalGuard, training: Training) -> None:
+        on_update(guard, training)
+        if training.update == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SignalGuard, "on_update", interrupt)
+        stopped = CliRunner().invoke(app, [*command, str(tmp_path / "stopped")])
+    assert isinstance(stopped.exception, Stopped)
+    assert "Go on with the same command" in str(stopped.exception)
+    assert [path.name for path in (tmp_path / "stopped" / "digits-3-0.checkpoints").iterdir()] == ["update-000000003"]
+    for name in ("stopped", "whole"):
+        assert CliRunner().invoke(app, [*command, str(tmp_path / name)]).exit_code == 0
+    files = [tmp_path / name / "digits-3-0.safetensors" for name in ("stopped", "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from harmonium.evaluation.linear_svm import fit_linear_svm
-from harmonium.evaluation.svm_protocol import Classification, svm_protocol
+from harmonium.evaluation.svm_protocol import Classification, predict_rbf, svm_protocol
+
+Draw = Callable[[int, int], tuple[torch.Tensor, torch.Tensor]]
 
 
 def blobs(n: int, seed: int, spread: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -52,6 +56,17 @@ def test_a_kernel_parts_rings_and_a_line_does_not() -> None:
     splits = rings(300, 0), rings(200, 1), rings(200, 2)
     assert svm_protocol(*splits, kernel="rbf", costs=(1.0, 10.0), width=2.0).error < 0.02
     assert svm_protocol(*splits).error > 0.3
+
+
+@pytest.mark.parametrize("draw", [blobs, rings])
+def test_the_classes_are_those_that_scikit_learn_gives(draw: Draw) -> None:
+    (x, labels), (other, _) = draw(300, 0), draw(1500, 1)
+    machine = SVC(C=3.0, gamma=0.3).fit(x.double().numpy(), labels.numpy())
+    rows = other.double().numpy()
+    predicted = machine.predict(rows)
+    assert np.array_equal(predict_rbf(machine, rows).numpy(), predicted)
+    machine.intercept_ += 2.0
+    assert not np.array_equal(predict_rbf(machine, rows).numpy(), predicted)
 
 
 def test_the_standard_error_is_binomial() -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from harmonium.data import Data, load
 from harmonium.evaluation.svm_protocol import svm_protocol
-from harmonium.learning import default_monitors
+from harmonium.learning import Callback, Training, default_monitors
+from harmonium.runs.checkpoints import Checkpoints
 from harmonium.runs.feature_recipe import (
     FeatureRecipe,
     draw_training_patches,
@@ -19,7 +21,7 @@ from harmonium.runs.feature_recipe import (
     learn_filters,
     on_images,
 )
-from harmonium.runs.table1 import score_cell, table_of
+from harmonium.runs.table1 import MEMORY, MINUTES, RECIPES, Cell, score_cell, table_of, train_cell, within
 
 RECIPE = FeatureRecipe(
     n_filters=48,
@@ -32,6 +34,7 @@ RECIPE = FeatureRecipe(
     grid=3,
     costs=(1e-3, 1e-2, 1e-1),
 )
+SMALL = dataclasses.replace(RECIPE, n_filters=8, n_patches=1000, epochs=3)
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +50,17 @@ def digits() -> Data:
     )
 
 
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
 def pixels(data: Data) -> list[tuple[torch.Tensor, torch.Tensor]]:
     parts = [(data.train, data.train_labels), (data.valid, data.valid_labels), (data.test, data.test_labels)]
     return [(x.flatten(1).float(), y) for x, y in parts if x is not None and y is not None]
 
 
 def test_features_beat_a_linear_classifier_on_pixels(digits: Data, tmp_path: Path) -> None:
-    record = score_cell(digits, 255, 0, tmp_path, recipe=RECIPE)
+    record = score_cell(Cell(digits, 255, 0, tmp_path, RECIPE))
     linear = svm_protocol(*pixels(digits), costs=RECIPE.costs)
     assert record["error"] + 2 * record["standard_error"] < linear.error
     assert record["n_test"] == 997
@@ -69,6 +76,14 @@ def test_filters_learn(digits: Data, levels: int) -> None:
     assert errors[-1] < errors[0]
     rbm, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
     assert (rbm.reconstruct(patches * levels) / levels - patches).square().mean() > 0.8 * patches.square().mean()
+
+
+def test_more_minutes_are_more_filters() -> None:
+    assert set(MINUTES) == set(RECIPES)
+    fixed, each = MINUTES["cifar10"]
+    assert within("cifar10", fixed + 800 * each) == dataclasses.replace(RECIPES["cifar10"], n_filters=800)
+    assert within("cifar10", 0.1).n_filters == 16
+    assert within("mnist", 1e6).n_filters * 16 * 4 * 70_000 < 1.01 * MEMORY  # hours do not fill the memory
 
 
 def test_levels_change_the_noise_and_nothing_else(digits: Data) -> None:
@@ -93,16 +108,50 @@ def test_filters_on_images_are_those_on_patches(digits: Data) -> None:
 
 
 def test_finished_cells_are_kept_and_stopped_ones_go_on(digits: Data, tmp_path: Path) -> None:
-    recipe = dataclasses.replace(RECIPE, n_filters=8, n_patches=500, epochs=1)
-    first = score_cell(digits, 255, 3, tmp_path, recipe=recipe)
-    assert first["trained"]
-    assert score_cell(digits, 255, 3, tmp_path, recipe=recipe) == json.loads(json.dumps(first))
-    (tmp_path / "digits-255-3.json").unlink()  # as if it had been stopped after the filters
-    again = score_cell(digits, 255, 3, tmp_path, recipe=recipe)
-    assert not again["trained"]
+    cell = Cell(digits, 255, 3, tmp_path, SMALL)
+    first = score_cell(cell)
+    filters = cell.path(suffix=".safetensors")
+    written = filters.stat().st_mtime_ns
+    assert score_cell(cell) == json.loads(json.dumps(first))
+    cell.path().unlink()  # as if it had been stopped after the filters
+    again = score_cell(cell)
+    assert filters.stat().st_mtime_ns == written
     assert again["error"] == first["error"]
-    with pytest.raises(ValueError, match="other settings"):
-        score_cell(digits, 255, 3, tmp_path, recipe=dataclasses.replace(recipe, grid=2))
+    assert again["cpu_seconds"] > again["filter_seconds"] == first["filter_seconds"] > 0
+    other = Cell(digits, 255, 3, tmp_path, dataclasses.replace(SMALL, grid=2))
+    for work in (score_cell, train_cell):
+        with pytest.raises(ValueError, match="other settings"):
+            work(other)
+
+
+class StopAfter(Callback):
+    """Stops a training after some updates."""
+
+    def __init__(self, updates: int) -> None:
+        self.updates = updates
+
+    def on_update(self, training: Training) -> None:
+        training.stop = training.update >= self.updates
+
+
+@pytest.mark.parametrize("levels", [1, 255])
+def test_learning_that_was_stopped_ends_with_the_same_filters(digits: Data, levels: int, tmp_path: Path) -> None:
+    """Stopped within the first epoch and at the end of the second, which has 16 updates."""
+    whole, stopped = (Cell(digits, levels, 1, tmp_path / name, SMALL) for name in ("whole", "stopped"))
+    train_cell(whole)
+    halves = []
+    for updates in (5, 32):
+        assert train_cell(stopped, callbacks=(StopAfter(updates),)) is None
+        assert not stopped.path(suffix=".safetensors").exists()
+        tensors, values = Checkpoints(stopped.path(suffix=".checkpoints")).load() or ({}, {})
+        assert values["update"] == updates
+        halves.append(tensors["model.couplings.0.weight"])
+    assert train_cell(stopped) is not None
+    assert not stopped.path(suffix=".checkpoints").exists()
+    files = [cell.path(suffix=".safetensors") for cell in (whole, stopped)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    final = load_file(files[0])["couplings.0.weight"]
+    assert not any(torch.equal(half, final) for half in halves)  # there was something left to learn
 
 
 def test_the_table_stands_next_to_the_papers() -> None:

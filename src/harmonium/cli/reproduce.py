@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,19 @@ import typer
 from harmonium.cli.faces import faces_command
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
+from harmonium.cli.signals import SignalGuard
 from harmonium.runs.atomic import write_atomic
-from harmonium.runs.table1 import MINUTES, PAPER, RECIPES, load_for_table, read_cells, score_cell, table_of
+from harmonium.runs.table1 import (
+    PAPER,
+    RECIPES,
+    Cell,
+    load_for_table,
+    read_cells,
+    score_cell,
+    table_of,
+    train_cell,
+    within,
+)
 
 group = typer.Typer(name="reproduce", help="Repeat published experiments.", no_args_is_help=True)
 group.command("faces")(faces_command)
@@ -48,22 +58,30 @@ def table1_command(
 ) -> None:
     """Test errors of a support vector machine on features of N-level units (table 1 of Hwang et al. 2020).
 
-    Each cell (data, levels, seed) is written to the folder when it is done. The same command goes on after a stop.
+    Each cell (data, levels, seed) is written to the folder when it is done. The same command goes on after a stop, also
+    within the training of the filters.
     """
     show = Show(as_json=as_json, quiet=quiet)
     if threads is not None:
         torch.set_num_threads(threads)
+    readings = reading or ["mean"]
     for number in range(seeds) if seed is None else [seed]:
-        for n in levels or [255, 1]:
-            for name in data or list(PAPER):
-                loaded = load_for_table(name, data_dir)
-                recipe = RECIPES[name]
-                if budget is not None:
-                    n_filters = max(16, 16 * round(recipe.n_filters * budget / MINUTES[name] / 16))
-                    recipe = dataclasses.replace(recipe, n_filters=n_filters)
-                for how in reading or ["mean"]:
-                    record = score_cell(loaded, n, number, out, recipe=recipe, reading=how, on_message=show.line)
-                    show.event("cell", **record)
+        for name in data or list(PAPER):
+            loaded = load_for_table(name, data_dir)
+            recipe = RECIPES[name] if budget is None else within(name, budget)
+            for n in levels or [255, 1]:
+                cell = Cell(loaded, n, number, out, recipe)
+                if not cell.path(suffix=".safetensors").is_file():
+                    learn(cell, show)
+                for how in readings:
+                    show.event("cell", **score_cell(cell, reading=how, on_message=show.line))
     table = table_of(read_cells(out))
     write_atomic(out / "table1.md", table.encode())
     show.line(table)
+
+
+def learn(cell: Cell, show: Show) -> None:
+    """Learn the filters of a cell with its progress shown; a signal stops it after the update at hand, saved."""
+    with SignalGuard().installed() as guard, show.progress(cell.recipe.epochs) as progress:
+        train_cell(cell, callbacks=(guard, progress), on_message=show.line)
+        guard.done(f"Stopped and saved. Go on with the same command; the folder is {cell.folder}.")

@@ -70,7 +70,7 @@ def _read(
         hidden = dbn[i].hidden
         field = dbn[i].field("hidden", {"visible": dbn.enter(i, z)})
         if i + 1 in wanted:
-            found[i + 1] = _pooled(_scaled(hidden, _values(hidden, field, reading, generator)), grid)
+            found[i + 1] = _scaled(hidden, _pooled(_values(hidden, field, reading, generator), grid))
         if i + 1 < max(wanted):
             z = dbn.pass_up(i, hidden.mean(field))
     return torch.cat([found[level] for level in wanted], dim=1)
@@ -79,7 +79,8 @@ def _read(
 def _values(units: Units, field: Tensor, reading: str, generator: torch.Generator | None) -> Tensor:
     if reading == "mean":
         return units.mean(field)
-    values = units.mode(field) if reading == "mode" else units.sample(field, generator=generator)
+    # Normal noise is drawn seven times as fast where memory has the order of the axes.
+    values = units.mode(field) if reading == "mode" else units.sample(field.contiguous(), generator=generator)
     # The smooth N-level unit draws between its levels: a state is a whole level.
     return values.round_() if all(abs(end) < float("inf") for end in units.bounds()) else values
 

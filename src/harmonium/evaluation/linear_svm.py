@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+_ROWS = 64
+
 
 @dataclass(frozen=True, eq=False)
 class LinearSVM:
@@ -38,9 +40,9 @@ def fit_linear_svm(
     """Minimize `½‖w_y‖² + ½b_y² + C Σ_i max(0, 1 - t_iy (x_iᵀw_y + b_y))²` for each class y, t_iy = 1 or -1.
 
     The objective of scikit-learn's `LinearSVC(C=cost)`, one class against the rest with the squared hinge and the bias
-    as one more weight, so the minimum is the same one. All classes go together through L-BFGS, where each pass is two
-    products with one matrix. Features should have similar scales. `start` is a machine to begin from, such as that of
-    another cost.
+    as one more weight, so the minimum is the same one. All classes go together through L-BFGS, where each pass reads
+    the matrix once: a few rows stay in the cache for both of their products. Features should have similar scales.
+    `start` is a machine to begin from, such as that of another cost.
     """
     if x.ndim != 2 or labels.shape != x.shape[:1] or labels.is_floating_point():
         raise ValueError(
@@ -68,11 +70,16 @@ def fit_linear_svm(
 
     @torch.no_grad()
     def closure() -> Tensor:
-        slack = (1 - sign * (x @ weight + bias)).clamp_min_(0)
-        slope = (sign * slack).mul_(-2.0 / len(x))
-        torch.add(x.t() @ slope, weight, alpha=2 * decay, out=weight.grad)
-        torch.add(slope.sum(0), bias, alpha=2 * decay, out=bias.grad)
-        return slack.square().sum() / len(x) + decay * (weight.square().sum() + bias.square().sum())
+        loss, slope, total = x.new_zeros(()), x.new_zeros(n_classes, x.shape[1]), x.new_zeros(n_classes)
+        for rows, signs in zip(x.split(_ROWS), sign.split(_ROWS), strict=True):
+            slack = torch.addmm(bias, rows, weight).mul_(signs).neg_().add_(1).clamp_min_(0)
+            loss += slack.square().sum()
+            slack.mul_(signs)
+            slope.addmm_(slack.t(), rows)
+            total += slack.sum(0)
+        torch.add(2 * decay * weight, slope.t(), alpha=-2.0 / len(x), out=weight.grad)
+        torch.add(2 * decay * bias, total, alpha=-2.0 / len(x), out=bias.grad)
+        return loss / len(x) + decay * (weight.square().sum() + bias.square().sum())
 
     optimizer.step(closure)
     return LinearSVM(weight.detach(), bias.detach(), cost)

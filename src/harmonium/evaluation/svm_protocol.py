@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -118,11 +119,10 @@ class _Rbf:
 
     def __init__(self, train: Split, valid: Split, n_components: int, width: float, n_rows: int) -> None:
         n = min(n_components, *train[0].shape)
-        self.axes = (
-            require("sklearn.decomposition", "sklearn", "an SVM with a Gaussian kernel")
-            .PCA(n, svd_solver="covariance_eigh")
-            .fit(train[0].numpy())
-        )
+        decomposition = require("sklearn.decomposition", "sklearn", "an SVM with a Gaussian kernel")
+        # Its time grows with the number of features, that of exact components with the square.
+        axes = decomposition.PCA(n, svd_solver="randomized", iterated_power=3, random_state=0)
+        self.axes = axes.fit(train[0].numpy())
         self.train, self.valid = (self.project(train[0]), train[1]), (self.project(valid[0]), valid[1])
         self.gamma = width / float(self.train[0].var(axis=0).sum())
         self.n_rows = n_rows
@@ -136,12 +136,34 @@ class _Rbf:
 
     def valid_error(self, cost: float) -> float:
         machine = self.fitted(self.train[0][: self.n_rows], self.train[1][: self.n_rows], cost)
-        return _error(torch.from_numpy(machine.predict(self.valid[0])), self.valid[1])
+        return _error(predict_rbf(machine, self.valid[0]), self.valid[1])
 
     def test_error(self, cost: float, test: Split) -> float:
         x = np.concatenate([self.train[0], self.valid[0]])
         machine = self.fitted(x, torch.cat([self.train[1], self.valid[1]]), cost)
-        return _error(torch.from_numpy(machine.predict(self.project(test[0]))), test[1])
+        return _error(predict_rbf(machine, self.project(test[0])), test[1])
+
+
+def predict_rbf(machine: Any, x: np.ndarray) -> Tensor:
+    """Return the classes that scikit-learn's `SVC` with a Gaussian kernel gives to the rows of `x`, by matrix products.
+
+    For each pair of classes `i < j` the sign of `Σ_s α_s exp(-γ‖x - s‖²) + b`, over the support vectors s of both, is a
+    vote for i or for j; most votes win, ties to the first. The same as `machine.predict(x)`, in a tenth of its time.
+    """
+    vectors, weights = torch.from_numpy(machine.support_vectors_), torch.from_numpy(machine.dual_coef_).mT
+    ends = np.cumsum([0, *machine.n_support_])
+    classes = [slice(start, stop) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    pairs = list(itertools.combinations(range(len(classes)), 2))
+    sign = -1.0 if len(pairs) == 1 else 1.0  # scikit-learn turns a single pair round
+    votes = torch.zeros(len(x), len(classes))
+    for rows, out in zip(torch.from_numpy(x).split(1000), votes.split(1000), strict=True):
+        kernel = torch.cdist(rows, vectors).square_().mul_(-machine.gamma).exp_()
+        parts = [kernel[:, one] @ weights[one] for one in classes]
+        for (i, j), bias in zip(pairs, machine.intercept_, strict=True):
+            first = sign * (parts[i][:, j - 1] + parts[j][:, i] + bias) > 0
+            out[:, i] += first
+            out[:, j] += ~first
+    return torch.from_numpy(machine.classes_)[votes.argmax(1)]
 
 
 def _error(predicted: Tensor, labels: Tensor) -> float:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +14,7 @@ from torch.nn.functional import pad
 from harmonium.couplings import Conv2d
 from harmonium.data import draw_patches, local_contrast, scale, whiten_locally
 from harmonium.data.local_whitening import LocalWhitening
-from harmonium.learning import CD, History, Sparsity, fit
+from harmonium.learning import CD, Callback, History, Sparsity, Training
 from harmonium.learning.monitors import Monitor
 from harmonium.models import DBN, RBM
 from harmonium.models.dbn_spec import units_with_levels
@@ -78,31 +80,27 @@ def draw_training_patches(recipe: FeatureRecipe, x: Tensor, *, generator: torch.
     return patches[patches.flatten(1).std(1) >= recipe.min_spread]
 
 
-def learn_filters(
+def filter_training(
     recipe: FeatureRecipe,
     patches: Tensor,
     levels: int,
     *,
     generator: torch.Generator | None = None,
-    monitors: list[Monitor] | None = None,
-) -> tuple[RBM, History]:
-    """Learn a convolutional RBM with hidden levels 0..N on prepared patches, and return it with its history.
+    monitors: Sequence[Monitor] = (),
+    callbacks: Sequence[Callback] = (),
+) -> Training:
+    """Return the training of a convolutional RBM with hidden levels 0..N on prepared patches, before its first update.
 
     The visible units are Gaussian with σ = 1 and see `N v`: patches on a scale of N levels with the noise of one. With
     k = 1/N the activity is `h/N = sigmoid(c/N + Wᵀv)` and the reconstruction `v = W h/N + b/N`, whatever N: the same
     network with the same weights. Only the noise differs, σ = 1/N on v and at most ½/N on h/N. Adam does not see the
     scale of a gradient; the rates of the biases, whose scale is N, are multiplied by it. So N alone is changed.
     """
-    channels, size = patches.shape[1], recipe.kernel
-    make = units_with_levels(levels, k=1.0 / levels)
-    coupling = Conv2d(channels, recipe.n_filters, kernel=size, generator=generator)
-    rbm = RBM(Gaussian(channels, size, size), make(recipe.n_filters, 1, 1), coupling)
-    _fix_sigma(rbm)
-    target = recipe.sparsity
+    rbm = empty_filters(recipe, patches.shape[1], levels, generator=generator)
+    target, rate = recipe.sparsity, recipe.learning_rate
     with torch.no_grad():
-        coupling.weight.mul_(5.0)  # a standard deviation of 0.05
+        rbm.weight.mul_(5.0)  # a standard deviation of 0.05
         rbm.hidden_bias.fill_(levels * math.log(target / (1 - target)))
-    rate = recipe.learning_rate
     weight, visible_bias, hidden_bias = (list(coupling.parameters()) for coupling in rbm.couplings)
     optimizer = torch.optim.Adam(
         [
@@ -111,7 +109,7 @@ def learn_filters(
             {"params": hidden_bias, "lr": 3 * rate * levels},
         ]
     )
-    history = fit(
+    return Training(
         rbm,
         patches * levels,
         CD(),
@@ -120,10 +118,36 @@ def learn_filters(
         batch_size=recipe.batch_size,
         transforms=[Sparsity(target=target * levels, rate=recipe.pressure)],
         schedule=torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 - 0.9 * epoch / max(1, recipe.epochs)),
-        monitors=monitors or [],
+        monitors=monitors,
+        callbacks=callbacks,
         generator=generator,
     )
-    return rbm, history
+
+
+def empty_filters(
+    recipe: FeatureRecipe, channels: int, levels: int, *, generator: torch.Generator | None = None
+) -> RBM:
+    """Return filters of the right shapes, untrained; σ of the visible units stays at 1."""
+    size = recipe.kernel
+    make = units_with_levels(levels, k=1.0 / levels)
+    coupling = Conv2d(channels, recipe.n_filters, kernel=size, generator=generator)
+    rbm = RBM(Gaussian(channels, size, size), make(recipe.n_filters, 1, 1), coupling)
+    _fix_sigma(rbm)
+    return rbm
+
+
+def learn_filters(
+    recipe: FeatureRecipe,
+    patches: Tensor,
+    levels: int,
+    *,
+    generator: torch.Generator | None = None,
+    monitors: Sequence[Monitor] = (),
+) -> tuple[RBM, History]:
+    """Learn filters on prepared patches in one go (see `filter_training`), and return them with their history."""
+    training = filter_training(recipe, patches, levels, generator=generator, monitors=monitors)
+    history = training.run()
+    return cast(RBM, training.model), history
 
 
 @torch.no_grad()
