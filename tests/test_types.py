@@ -154,6 +154,16 @@ def test_draws_keep_shape_and_dtype(name: str, dtype: torch.dtype, shape: tuple[
         assert drawn.device.type == device
 
 
+@pytest.mark.parametrize("name", ["normal", "uniform", "exponential"])
+def test_images_with_channels_last_are_drawn_in_the_order_of_their_memory(name: str) -> None:
+    images = torch.empty(4, 3, 5, 6).to(memory_format=torch.channels_last)
+    drawn = DRAWS[name](images, torch.Generator().manual_seed(1))
+    assert drawn.stride() == images.stride()
+    assert torch.equal(
+        drawn.permute(0, 2, 3, 1), DRAWS[name](torch.empty(4, 5, 6, 3), torch.Generator().manual_seed(1))
+    )
+
+
 def test_no_draw_touches_the_global_generator() -> None:
     before = torch.get_rng_state()
     for draw in DRAWS.values():
