@@ -27,10 +27,10 @@ def test_a_table_is_written_and_its_cells_are_kept(tmp_path: Path, monkeypatch: 
     assert first.exit_code == 0, first.output
     assert first.output.count("epoch 1/1  update") == 2  # the progress of both trainings
     assert "| digits | 3 |" in (tmp_path / "table1.md").read_text()
-    cells = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?.json")}
-    assert set(cells) == {"digits-3-0.json", "digits-3-1.json"}
+    cells = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?-sample.json")}
+    assert set(cells) == {"digits-3-0-sample.json", "digits-3-1-sample.json"}
     assert CliRunner().invoke(app, command).exit_code == 0
-    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?.json")} == cells
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?-sample.json")} == cells
 
 
 def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,7 @@ def test_a_convolutional_run_resumes_exactly(convolutional: FaceRun, data: Data,
 def test_the_curve_falls(finished: FaceRun, data: Data) -> None:
     dbn = train_faces(finished, data, say=quiet)
     assert dbn is not None
-    records = score_faces(finished, dbn, data, {}, say=quiet)
+    records = score_faces(finished, dbn, data, {}, network=PIXELS, say=quiet)
     curve = records["curve"]
     assert [point["epoch"] for point in curve] == [5, 10, 20, 30, 40]
     assert curve[-1]["frechet"] < curve[0]["frechet"]
@@ -197,7 +197,7 @@ def test_the_curve_falls(finished: FaceRun, data: Data) -> None:
 def test_the_table_says_what_was_measured(finished: FaceRun, data: Data) -> None:
     dbn = train_faces(finished, data, say=quiet)
     assert dbn is not None
-    records = score_faces(finished, dbn, data, {}, say=quiet)  # read back: nothing is computed again
+    records = score_faces(finished, dbn, data, {}, network=PIXELS, say=quiet)  # read back: nothing is computed again
     table = table_of_faces(finished, records)
     for part in ("pixels (192 features)", "400 samples", "1,000 real images", "two halves", "±", "copies", "Seed 0"):
         assert part in table

@@ -46,7 +46,9 @@ def table1_command(
     ] = None,
     reading: Annotated[
         list[str] | None,
-        typer.Option(help="How hidden units are read: mean, mode, sample; may be repeated.", show_default="mean"),
+        typer.Option(
+            help="How hidden units are read: sample (their states), mean, mode; may be repeated.", show_default="sample"
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the results; finished cells in it are kept.")] = Path(
         "runs/table1"
@@ -64,7 +66,7 @@ def table1_command(
     show = Show(as_json=as_json, quiet=quiet)
     if threads is not None:
         torch.set_num_threads(threads)
-    readings = reading or ["mean"]
+    readings = reading or ["sample"]
     for number in range(seeds) if seed is None else [seed]:
         for name in data or list(PAPER):
             loaded = load_for_table(name, data_dir)
