@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,8 +22,6 @@ from harmonium.learning import (
     Training,
     initialize_layers,
     layer_rates,
-    restore,
-    snapshot,
 )
 from harmonium.learning.history import Record
 from harmonium.models import DBN, RBM
@@ -38,6 +35,7 @@ from harmonium.runs.face_network import (
     top_machine,
 )
 from harmonium.runs.faces import CURVE, LOWER, MODEL, FaceRun, Message, as_floats, mirrored
+from harmonium.runs.keeper import Keeper
 
 SPREAD = 0.3
 """Of the fields at which the convolutional machines start."""
@@ -46,48 +44,10 @@ MARKS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)
 """The shares of the epochs after which the network is kept, to be scored later."""
 
 
-class _Keeper(Callback):
-    """Writes the training state now and then with the CPU time so far, and says how it goes."""
-
-    def __init__(self, folder: Path, say: Message, seconds: float = 60.0) -> None:
-        self.checkpoints, self.say, self.seconds = Checkpoints(folder), say, seconds
-        self.last, self.before, self.started = time.monotonic(), 0.0, time.process_time()
-
-    @property
-    def cpu(self) -> float:
-        """Seconds of processor time, those before a stop included."""
-        return self.before + time.process_time() - self.started
-
-    def on_update(self, training: Training) -> None:
-        """Write a checkpoint when it is time."""
-        if time.monotonic() - self.last >= self.seconds:
-            self.save(training)
-            self.say(f"epoch {training.epoch}/{training.epochs}, update {training.update:,}, {self.cpu:.0f} s of CPU")
-
-    def save(self, training: Training) -> None:
-        """Write the state."""
-        tensors, values = snapshot(training)
-        self.checkpoints.save(tensors, values | {"cpu": self.cpu})
-        self.last = time.monotonic()
-
-    def finish(self, training: Training) -> bool:
-        """Train from the last checkpoint to the end; False if a callback stopped it before, with the state written."""
-        self.checkpoints.tidy()
-        saved = self.checkpoints.load(on_damage=self.say)
-        if saved is not None:
-            restore(training, *saved)
-            self.before = saved[1]["cpu"]
-        training.run()
-        if training.epoch < training.epochs:
-            self.save(training)
-            return False
-        return True
-
-
 class _Marks(Callback):
     """Keeps the averaged top machine at some epochs."""
 
-    def __init__(self, folder: Path, keeper: _Keeper, average: ParameterAverage) -> None:
+    def __init__(self, folder: Path, keeper: Keeper, average: ParameterAverage) -> None:
         self.folder, self.keeper, self.average = folder, keeper, average
 
     def on_epoch(self, training: Training, record: Record) -> None:
@@ -98,7 +58,7 @@ class _Marks(Callback):
 
     def write(self, name: str, epoch: int, parameters: dict[str, Tensor]) -> None:
         """Write parameters with their epoch and the CPU time."""
-        values = {"epoch": epoch, "cpu_seconds": self.keeper.cpu}
+        values = {"epoch": epoch, "cpu_seconds": self.keeper.cpu_seconds}
         write_atomic(self.folder / f"{name}.safetensors", tensors_to_bytes(detached(parameters)))
         write_atomic(self.folder / f"{name}.json", json.dumps(values).encode())
 
@@ -121,7 +81,7 @@ def train_faces(run: FaceRun, data: Data, *, callbacks: Sequence[Callback] = (),
     top = top_machine(recipe, generator=generator)
     dbn = DBN([*lower, top])
     optimizer = torch.optim.Adam(top.parameters(), recipe.learning_rate, fused=True)
-    average, keeper = ParameterAverage(recipe.average), _Keeper(run.folder / "checkpoints", say)
+    average, keeper = ParameterAverage(recipe.average), Keeper(Checkpoints(run.folder / "checkpoints"), say=say)
     marks = _Marks(run.folder / CURVE, keeper, average)
     training = Training(
         top,
@@ -135,13 +95,13 @@ def train_faces(run: FaceRun, data: Data, *, callbacks: Sequence[Callback] = (),
         callbacks=[keeper, marks, *callbacks],
         generator=generator,
     )
-    if not keeper.finish(training):
+    if not keeper.run(training):
         return None
     average.swap(top)
     marks.folder.mkdir(exist_ok=True)
     marks.write("end", training.epoch, dict(top.state_dict()))
     write_atomic(path, tensors_to_bytes(detached(dict(dbn.state_dict()))))
-    say(f"trained {training.epoch} epochs, {training.update:,} updates in {keeper.cpu:.0f} s of CPU")
+    say(f"trained {training.epoch} epochs, {training.update:,} updates in {keeper.cpu_seconds:.0f} s of CPU")
     return dbn
 
 
@@ -178,16 +138,12 @@ def _train_jointly(
     say: Message,
     generator: torch.Generator,
 ) -> bool:
-    """Train the convolutional machines on images of 0..255 all at once; False if a callback stopped it before the end.
-
-    Adam is not the fused one: its state as read from a checkpoint has another memory layout than the filters, of which
-    only the plain one takes notice.
-    """
+    """Train the convolutional machines on images of 0..255 all at once; False if a callback stopped it before."""
     recipe = run.recipe
     say(f"training the convolutional machines: {recipe.layers}")
     initialize_layers(dbn, x[:512].float(), spread=SPREAD)
     optimizer = torch.optim.Adam(layer_rates(dbn, recipe.layer_rate))
-    keeper = _Keeper(run.folder / "checkpoints-lower", say)
+    keeper = Keeper(Checkpoints(run.folder / "checkpoints-lower"), say=say)
     training = Training(
         dbn,
         x,
@@ -199,6 +155,6 @@ def _train_jointly(
         callbacks=[keeper, *callbacks],
         generator=generator,
     )
-    finished = keeper.finish(training)
+    finished = keeper.run(training)
     dbn.requires_grad_(False)
     return finished
