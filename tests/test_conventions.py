@@ -45,7 +45,7 @@ GLOBAL_RANDOMNESS = {
     "torch.cuda.manual_seed_all",
 }
 RANDOM_MODULES = ("random", "numpy.random", "torch.random", "torch.distributions")
-SEEDED_STREAMS = {"numpy.random", "numpy.random.SFC64"}  # in types.py: a bit stream that a generator seeds
+DRAWING = {PurePosixPath("types.py"), PurePosixPath("native.py")}
 TORCH_DRAWS = {
     f"torch.{name}"
     for name in (
@@ -169,15 +169,14 @@ def global_randomness(source: str, path: PurePosixPath) -> list[str]:
         for line, name in imported_modules(tree)
         if any(within(name, module) for module in RANDOM_MODULES)
         or name in GLOBAL_RANDOMNESS
-        or (name in TORCH_DRAWS and path != PurePosixPath("types.py"))
+        or (name in TORCH_DRAWS and path not in DRAWING)
     ]
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             name = dotted(node, names)
-            seeded = path == PurePosixPath("types.py") and name in SEEDED_STREAMS
-            if not seeded and (name in GLOBAL_RANDOMNESS or any(within(name, module) for module in RANDOM_MODULES)):
+            if name in GLOBAL_RANDOMNESS or any(within(name, module) for module in RANDOM_MODULES):
                 complaints.append(f"{path}:{node.lineno}: uses {name}")
-        if isinstance(node, ast.Call) and path != PurePosixPath("types.py"):
+        if isinstance(node, ast.Call) and path not in DRAWING:
             name = dotted(node.func, names)
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             if name in TORCH_DRAWS or (method in METHOD_DRAWS and not within(name, "harmonium")):

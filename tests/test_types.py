@@ -19,7 +19,6 @@ from harmonium.types import (
     draw_bernoulli,
     draw_binomial,
     draw_categorical,
-    draw_exponential,
     draw_integers,
     draw_normal,
     draw_permutation,
@@ -56,8 +55,8 @@ def test_bernoulli_marginals(p: float, dtype: torch.dtype, generator: torch.Gene
     n_rows, n_columns = 200, 20000
     total = draw_bernoulli(torch.full((n_rows, n_columns), p, dtype=dtype), generator=generator).double().sum().item()
     n = n_rows * n_columns
-    # Rows share the dither, which adds at most n²/n_columns · 2⁻³⁴ to the variance of the sum.
-    variance = n * p * (1 - p) + n * n_rows * 2.0**-34
+    # At least 1,024 elements have a dither of their own; sharing adds at most n²/1024 · 2⁻³⁴ to the variance.
+    variance = n * p * (1 - p) + n * n / 1024 * 2.0**-34
     rounding = 2.0**-24 if dtype == torch.float32 else 0.0
     # A Poisson-like tail for the rare cases: a few more standard deviations and one whole count.
     assert abs(total - n * p) < (Z + 1) * math.sqrt(variance) + n * rounding + 5
@@ -129,7 +128,6 @@ DRAWS = {
     "categorical": lambda x, g: draw_categorical(x, generator=g),
     "uniform": lambda x, g: draw_uniform(x, generator=g),
     "normal": lambda x, g: draw_normal(x, generator=g),
-    "exponential": lambda x, g: draw_exponential(x, generator=g),
     "binomial": lambda x, g: draw_binomial(7, x, generator=g),
     "poisson": lambda x, g: draw_poisson(x, generator=g),
 }
@@ -154,7 +152,7 @@ def test_draws_keep_shape_and_dtype(name: str, dtype: torch.dtype, shape: tuple[
         assert drawn.device.type == device
 
 
-@pytest.mark.parametrize("name", ["normal", "uniform", "exponential"])
+@pytest.mark.parametrize("name", ["normal", "uniform"])
 def test_images_with_channels_last_are_drawn_in_the_order_of_their_memory(name: str) -> None:
     images = torch.empty(4, 3, 5, 6).to(memory_format=torch.channels_last)
     drawn = DRAWS[name](images, torch.Generator().manual_seed(1))

@@ -59,10 +59,10 @@ def test_log_z_is_followed_within_its_error(decay: float | None, generator: torc
 def test_a_jump_that_no_path_can_follow_shows_in_the_error(generator: torch.Generator) -> None:
     """From independent units to two far modes in one epoch: the error covers the truth, and is not small.
 
-    The control has the same machine with a fifth of the couplings, which a path follows to a hundredth.
+    The control has a thirtieth of the couplings, which a path follows to a few hundredths.
     """
     errors = {}
-    for strength in (3.0, 0.6):
+    for strength in (3.0, 0.1):
         rbm = hm.RBM(hm.Spin(24), hm.Spin(8), generator=generator).double()
         track = hm.LikelihoodTrack(n_particles=100)
         training = Training(rbm, torch.ones(8, 24).double(), hm.CD(), epochs=1, monitors=[track], generator=generator,
@@ -76,8 +76,7 @@ def test_a_jump_that_no_path_can_follow_shows_in_the_error(generator: torch.Gene
         truth = hm.exact_log_z(rbm).value
         assert abs(record["log_z"] - truth) < 5 * record["log_z_error"] + 0.01
         errors[strength] = record["log_z_error"]
-    assert errors[0.6] < 0.2
-    assert errors[3.0] > 1.5 * errors[0.6]
+    assert errors[3.0] > 5 * errors[0.1]
 
 
 def test_a_wrong_start_is_seen_as_wrong(generator: torch.Generator) -> None:

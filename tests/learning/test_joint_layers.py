@@ -315,15 +315,27 @@ def test_greedy_training_learns_digits(generator: torch.Generator) -> None:
     x, _ = images(1)
     data = (x > 0.5).to(torch.uint8)
     dbn = DBN.from_spec("conv 16 3x3 pool 2, dense 40", shape=(1, 8, 8), generator=generator)
-    sgd = lambda parameters: torch.optim.SGD(parameters, 0.05)  # noqa: E731
-    histories = hm.fit_greedy(
-        dbn, data[:1500], hm.CD(), optimizer=sgd, epochs=[4, 8], batch_size=50, generator=generator
-    )
-    assert [len(history) for history in histories] == [4, 8]
-    for history in histories:
-        assert history.records[-1]["reconstruction"] < history.records[0]["reconstruction"]
+
+    def errors(rate: float, epochs: list[int]) -> list[float]:
+        histories = hm.fit_greedy(
+            dbn,
+            data[:1500],
+            hm.CD(),
+            optimizer=lambda parameters: torch.optim.SGD(parameters, rate),
+            epochs=epochs,
+            batch_size=50,
+            generator=generator,
+        )
+        assert [len(history) for history in histories] == epochs
+        return [history.last["reconstruction"] for history in histories]
+
+    untrained, _ = errors(0.0, [1, 1])
+    top = dbn[1].weight.clone()
+    trained, _ = errors(0.05, [4, 8])
+    assert trained < 0.5 * untrained
+    assert not torch.equal(dbn[1].weight, top)
     with pytest.raises(ValueError, match="one for each of 2 machines"):
-        hm.fit_greedy(dbn, data, hm.CD(), optimizer=sgd, epochs=[1])
+        hm.fit_greedy(dbn, data, hm.CD(), optimizer=lambda p: torch.optim.SGD(p, 0.05), epochs=[1])
 
 
 def test_greedy_machines_learn_from_those_below(generator: torch.Generator) -> None:

@@ -17,7 +17,6 @@ def model() -> hm.NeuralEBM:
     net = hm.MLP(1, hidden=(16, 16), generator=generator).double()
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter.mul_(2.0)
             parameter.add_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3)
     return hm.NeuralEBM(net, base_std=1.0)
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from harmonium.data import Data, load
 from harmonium.evaluation.svm_protocol import svm_protocol
-from harmonium.learning import Callback, Training, default_monitors
+from harmonium.learning import Callback, Training
 from harmonium.runs.checkpoints import Checkpoints
 from harmonium.runs.feature_recipe import (
     FeatureRecipe,
@@ -71,11 +71,14 @@ def test_filters_learn(digits: Data, levels: int) -> None:
     generator = torch.Generator().manual_seed(0)
     prepare = fit_preparation(RECIPE, digits.train, 16, generator=generator)
     patches = draw_training_patches(RECIPE, prepare(digits.train), generator=generator)
-    _, history = learn_filters(RECIPE, patches, levels, generator=generator, monitors=default_monitors())
-    errors = [record["reconstruction"] for record in history.records]
-    assert errors[-1] < errors[0]
-    rbm, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
-    assert (rbm.reconstruct(patches * levels) / levels - patches).square().mean() > 0.8 * patches.square().mean()
+    trained, _ = learn_filters(RECIPE, patches, levels, generator=generator)
+    untrained, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
+    before, after = (
+        (rbm.reconstruct(patches * levels) / levels - patches).square().mean() / patches.square().mean()
+        for rbm in (untrained, trained)
+    )
+    assert after < 0.93 * before  # N = 1 explains 14 % of the patches, N = 255 64 %
+    assert before > 0.95
 
 
 def test_more_minutes_are_more_filters() -> None:

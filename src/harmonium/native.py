@@ -1,0 +1,88 @@
+"""Random draws of `draws.c`, for tensors in single precision on the CPU, where it was compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor, nn
+
+_LOWEST = torch.iinfo(torch.int64).min
+_POINTER, _LENGTH = ctypes.c_void_p, ctypes.c_int64
+
+
+def load() -> ctypes.CDLL | None:
+    """Return the compiled library, or None if there was no compiler when Harmonium was installed."""
+    spec = find_spec("harmonium._draws")
+    if spec is None or spec.origin is None:
+        return None
+    library = ctypes.CDLL(spec.origin)
+    for name in ("draw_words", "draw_uniform", "draw_normal"):
+        getattr(library, name).argtypes = (_POINTER, _LENGTH, _POINTER)
+        getattr(library, name).restype = None
+    library.draw_bernoulli.argtypes = (_POINTER, _POINTER, _LENGTH, _POINTER)
+    library.draw_bernoulli.restype = None
+    return library
+
+
+LIBRARY = load()
+
+
+class _Seed(threading.local):
+    """The state of the streams, 32 words, that a generator sets before every use."""
+
+    def __init__(self) -> None:
+        self.words = torch.empty(32, dtype=torch.int64)
+        self.pointer = self.words.data_ptr()
+
+    def draw(self, generator: torch.Generator | None) -> int:
+        self.words.random_(_LOWEST, None, generator=generator)
+        return self.pointer
+
+
+_SEED = _Seed()
+
+
+def fill_words(out: Tensor, *, generator: torch.Generator | None = None) -> bool:
+    """Fill whole numbers, a multiple of eight, with random bits; return False if the library cannot."""
+    if LIBRARY is None or out.device.type != "cpu":
+        return False
+    LIBRARY.draw_words(out.data_ptr(), out.numel() * out.element_size(), _SEED.draw(generator))
+    return True
+
+
+def fill_uniform(out: Tensor, *, generator: torch.Generator | None = None) -> bool:
+    """Fill with uniform values in [0, 1), multiples of 2⁻²⁴; return False if the library cannot."""
+    if LIBRARY is None or not _within_reach(out):
+        return False
+    LIBRARY.draw_uniform(out.data_ptr(), out.numel(), _SEED.draw(generator))
+    return True
+
+
+def fill_normal(out: Tensor, *, generator: torch.Generator | None = None) -> bool:
+    """Fill with standard normal values; return False if the library cannot."""
+    if LIBRARY is None or not _within_reach(out):
+        return False
+    LIBRARY.draw_normal(out.data_ptr(), out.numel(), _SEED.draw(generator))
+    return True
+
+
+def bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor | None:
+    """Return 1 with these probabilities and else 0; None if the library cannot."""
+    if LIBRARY is None or not _within_reach(probability):
+        return None
+    drawn = torch.empty_like(probability)
+    LIBRARY.draw_bernoulli(drawn.data_ptr(), probability.data_ptr(), drawn.numel(), _SEED.draw(generator))
+    return drawn
+
+
+def _within_reach(x: Tensor) -> bool:
+    """Return whether x is plain floats that lie in the memory of the CPU without gaps."""
+    return (
+        x.dtype is torch.float32
+        and x.device.type == "cpu"
+        and type(x) in (Tensor, nn.Parameter)
+        and (x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last))
+    )

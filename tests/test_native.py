@@ -1,0 +1,170 @@
+"""The compiled draws, held to the same words from NumPy's SFC64, and to the law of PyTorch's own draws."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from harmonium import native
+from harmonium.types import draw_bernoulli, draw_normal, draw_uniform, draw_words
+
+BLOCK = 1024
+LENGTHS = [0, 1, 7, 32, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 33]
+
+compiled = pytest.mark.skipif(native.LIBRARY is None, reason="draws.c was not compiled: no C compiler at installation")
+
+
+def seeded(seed: int = 1) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def words(n: int, seed: int = 1) -> np.ndarray:
+    """Return n words of eight streams of NumPy's SFC64 in turn, from the 32 words that a generator gives first."""
+    lowest = torch.iinfo(torch.int64).min
+    state = torch.empty(32, dtype=torch.int64).random_(lowest, None, generator=seeded(seed)).numpy().view(np.uint64)
+    lanes = []
+    for lane in range(8):
+        stream = np.random.SFC64(0)
+        stream.state = dict(stream.state, state={"state": state[lane::8].copy()})
+        lanes.append(stream.random_raw(-(-n // 8)))
+    return np.stack(lanes, axis=1).reshape(-1)[:n]
+
+
+@compiled
+@pytest.mark.parametrize("n", [0, 8, 80, 8000])
+def test_words_are_those_of_eight_streams(n: int) -> None:
+    drawn = torch.empty(n, dtype=torch.int64)
+    assert native.fill_words(drawn, generator=seeded())
+    assert np.array_equal(drawn.numpy().view(np.uint64), words(n))
+
+
+@compiled
+@pytest.mark.parametrize("n", LENGTHS)
+def test_uniform_values_are_24_bits_of_each_word(n: int) -> None:
+    bits = words(n // 2 + 1).view(np.uint32)[:n]
+    assert np.array_equal(draw_uniform(torch.empty(n), generator=seeded()).numpy(), (bits >> 8) * np.float32(2.0**-24))
+
+
+@compiled
+@pytest.mark.parametrize("n", LENGTHS)
+def test_bernoulli_values_are_words_below_the_probability(n: int) -> None:
+    p = torch.linspace(0, 1, n)
+    stream = words(BLOCK // 2 + n // 4 + 1)
+    fine, coarse = stream[: BLOCK // 2].view(np.int32), stream[BLOCK // 2 :].view(np.int16)[:n]
+    dither = np.tile(0.5 + (2.0**-16 - 2.0**-23) * (0.5 + 2.0**-32 * fine), n // BLOCK + 1)[:n]
+    u = dither + 2.0**-16 * coarse
+    drawn = draw_bernoulli(p, generator=seeded()).numpy()
+    sure = np.abs(u - p.numpy()) > 2.0**-23  # where the last rounding in single precision cannot decide
+    assert np.array_equal(drawn[sure], (u < p.numpy()).astype(np.float32)[sure])
+    assert set(drawn) <= {0.0, 1.0}
+
+
+@compiled
+@pytest.mark.parametrize("n", LENGTHS)
+def test_normal_values_are_box_and_mullers(n: int) -> None:
+    pairs = words((n // BLOCK + 1) * BLOCK // 2).view(np.uint32).reshape(-1, 2, BLOCK // 2)
+    radius = np.sqrt(-2 * np.log(2.0**-31 * (pairs[:, 0] >> 1) + 2.0**-32))
+    angle = 2 * math.pi * 2.0**-32 * pairs[:, 1]
+    expected = np.stack([radius * np.sin(angle), radius * np.cos(angle)], axis=1).reshape(-1)[:n]
+    drawn = draw_normal(torch.empty(n), generator=seeded()).numpy()
+    # u is rounded to 24 bits, which shifts a radius near zero by at most 2⁻²⁵ / radius.
+    loose = 2.0**-25 / np.maximum(np.tile(radius, (1, 2)).reshape(-1)[:n], 2.0**-13)
+    assert (np.abs(drawn - expected) < 2e-6 + loose).all()
+
+
+@compiled
+def test_other_words_give_other_values() -> None:
+    """Negative control of the four tests above: they compare with the words of one seed."""
+    n = 4096
+    assert not np.array_equal(draw_uniform(torch.empty(n), generator=seeded()).numpy(), (words(n, 2) >> 40) * 2.0**-24)
+    assert (draw_normal(torch.empty(n), generator=seeded()) != draw_normal(torch.empty(n), generator=seeded(2))).any()
+
+
+@compiled
+@pytest.mark.parametrize("quarter", range(4))
+def test_angles_cover_every_quarter(quarter: int) -> None:
+    z = draw_normal(torch.empty(4000, 2, BLOCK // 2), generator=seeded()).double()
+    inside = (torch.atan2(z[:, 0], z[:, 1]) / (math.pi / 2)).floor() + 2 == quarter
+    n = inside.numel()
+    assert abs(inside.sum().item() - n / 4) < 5 * math.sqrt(n * 3 / 16)
+
+
+@pytest.mark.parametrize("without", [False, True], ids=["compiled", "PyTorch"])
+def test_both_ways_have_the_same_law(without: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if without:
+        monkeypatch.setattr(native, "LIBRARY", None)
+    generator, like = seeded(3), torch.empty(1_000_000)
+    normal, uniform = (draw(like, generator=generator).double().numpy() for draw in (draw_normal, draw_uniform))
+    assert stats.kstest(normal, "norm").pvalue > 1e-6
+    assert stats.kstest(uniform, "uniform").pvalue > 1e-6
+    tails = float((np.abs(normal) > 4).sum())
+    assert stats.binomtest(int(tails), len(normal), 2 * stats.norm.sf(4)).pvalue > 1e-6
+    mean = draw_bernoulli(torch.full_like(like, 0.3), generator=generator).mean(dtype=torch.float64).item()
+    assert abs(mean - 0.3) < 5 * math.sqrt(0.21 / len(normal))
+    word_bits = np.unpackbits(draw_words(like, generator=generator).numpy().view(np.uint8)).reshape(-1, 16).mean(0)
+    assert (np.abs(word_bits - 0.5) < 5 * 0.5 / math.sqrt(len(normal))).all()
+
+
+def test_the_test_of_the_law_sees_a_spread_that_is_off() -> None:
+    normal = draw_normal(torch.empty(1_000_000), generator=seeded(3)).double().numpy()
+    assert stats.kstest(1.01 * normal, "norm").pvalue < 1e-6
+
+
+@compiled
+def test_successive_draws_are_independent() -> None:
+    """Streams that start from successive words of a generator must not know of one another."""
+    generator = seeded(4)
+    z = torch.stack([draw_normal(torch.empty(50), generator=generator) for _ in range(4000)]).double()
+    along, across = (z[1:] * z[:-1]).mean(0) * math.sqrt(len(z) - 1), (z.T @ z) / math.sqrt(len(z))
+    assert along.abs().max() < 5
+    assert across.fill_diagonal_(0).abs().max() < 5.5
+
+
+@compiled
+@pytest.mark.parametrize("n", [1, 33, BLOCK + 5])
+def test_nothing_is_written_beyond_the_end(n: int) -> None:
+    for fill in (native.fill_uniform, native.fill_normal):
+        room = torch.full((n + 64,), 7.0)
+        assert fill(room[:n], generator=seeded())
+        assert (room[n:] == 7.0).all()
+        assert (room[:n] != 7.0).all()
+
+
+@compiled
+@pytest.mark.parametrize(
+    "x",
+    [
+        torch.full((3, 4), 0.5).double(),
+        torch.full((3, 8), 0.5)[:, ::2],
+        torch.full((1, 4), 0.5).expand(3, 4),
+        torch.full((3, 4), 0.5, device="meta"),
+    ],
+    ids=["double", "strided", "expanded", "meta"],
+)
+def test_what_it_cannot_fill_is_left_to_pytorch(x: torch.Tensor) -> None:
+    assert native.bernoulli(x) is None
+    assert not native.fill_normal(x)
+    assert not native.fill_uniform(x)
+    assert draw_bernoulli(x, generator=None if x.is_meta else seeded()).shape == x.shape
+
+
+@compiled
+def test_threads_do_not_share_their_seeds() -> None:
+    def draws(seed: int) -> torch.Tensor:
+        generator = seeded(seed)
+        return torch.stack([draw_normal(torch.empty(3000), generator=generator) for _ in range(50)])
+
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(draws, range(8)))
+    assert all(torch.equal(drawn, draws(seed)) for seed, drawn in enumerate(together))
+
+
+def test_without_the_library_all_draws_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(native, "find_spec", lambda name: None)
+    assert native.load() is None
