@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +13,10 @@ import torch
 from scipy import stats
 
 from harmonium import native
-from harmonium.types import draw_bernoulli, draw_normal, draw_uniform, draw_words
+from harmonium.types import draw_bernoulli, draw_bernoulli_of_field, draw_normal, draw_uniform, draw_words
 
-BLOCK = 1024
-LENGTHS = [0, 1, 7, 32, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 33]
+BLOCK, CHUNK = 1024, 16 * 1024
+LENGTHS = [0, 1, 7, 32, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK, 2 * CHUNK + 5 * BLOCK + 33]
 
 compiled = pytest.mark.skipif(native.LIBRARY is None, reason="draws.c was not compiled: no C compiler at installation")
 
@@ -23,66 +25,130 @@ def seeded(seed: int = 1) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def words(n: int, seed: int = 1) -> np.ndarray:
-    """Return n words of eight streams of NumPy's SFC64 in turn, from the 32 words that a generator gives first."""
+def words(chunk: int, n: int, seed: int = 1) -> np.ndarray:
+    """Return n words of a chunk: eight streams of NumPy's SFC64 in turn, from what SplitMix64 makes of the seed."""
     lowest = torch.iinfo(torch.int64).min
-    state = torch.empty(32, dtype=torch.int64).random_(lowest, None, generator=seeded(seed)).numpy().view(np.uint64)
+    z = torch.empty(32, dtype=torch.int64).random_(lowest, None, generator=seeded(seed)).numpy().view(np.uint64)
+    z = z + np.uint64(0x9E3779B97F4A7C15 * (chunk + 1) % 2**64)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
     lanes = []
     for lane in range(8):
         stream = np.random.SFC64(0)
-        stream.state = dict(stream.state, state={"state": state[lane::8].copy()})
+        stream.state = dict(stream.state, state={"state": z[lane::8].copy()})
         lanes.append(stream.random_raw(-(-n // 8)))
     return np.stack(lanes, axis=1).reshape(-1)[:n]
 
 
+def chunks(n: int) -> list[tuple[int, int]]:
+    """Return the number and the length of each chunk of n elements."""
+    return [(chunk, min(CHUNK, n - chunk * CHUNK)) for chunk in range(-(-n // CHUNK))]
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def below(p: np.ndarray, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Return `u < p` from the words of a seed, and where rounding in single precision cannot decide otherwise."""
+    parts = []
+    for chunk, n in chunks(len(p)):
+        stream = words(chunk, BLOCK // 2 + n // 4 + 1, seed)
+        fine, coarse = stream[: BLOCK // 2].view(np.int32), stream[BLOCK // 2 :].view(np.int16)[:n]
+        dither = np.tile(0.5 + (2.0**-16 - 2.0**-23) * (0.5 + 2.0**-32 * fine), n // BLOCK + 1)[:n]
+        parts.append(dither + 2.0**-16 * coarse)
+    u = joined(parts)
+    return u < p, np.abs(u - p) > 2.0**-22
+
+
+def box_muller(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return normal values from the words of a seed, and the radius of each."""
+    values, radii = [], []
+    for chunk, length in chunks(n):
+        pairs = words(chunk, (length // BLOCK + 1) * BLOCK // 2).view(np.uint32).reshape(-1, 2, BLOCK // 2)
+        radius = np.sqrt(-2 * np.log(2.0**-31 * (pairs[:, 0] >> 1) + 2.0**-32))
+        angle = 2 * math.pi * 2.0**-32 * pairs[:, 1]
+        values.append(np.stack([radius * np.sin(angle), radius * np.cos(angle)], axis=1).reshape(-1)[:length])
+        radii.append(np.stack([radius, radius], axis=1).reshape(-1)[:length])
+    return joined(values), joined(radii)
+
+
 @compiled
-@pytest.mark.parametrize("n", [0, 8, 80, 8000])
-def test_words_are_those_of_eight_streams(n: int) -> None:
+@pytest.mark.parametrize("n", LENGTHS)
+def test_words_are_those_of_eight_streams_a_chunk(n: int) -> None:
     drawn = torch.empty(n, dtype=torch.int64)
     assert native.fill_words(drawn, generator=seeded())
-    assert np.array_equal(drawn.numpy().view(np.uint64), words(n))
+    expected = np.concatenate([np.zeros(0, np.uint64), *(words(chunk, length) for chunk, length in chunks(n))])
+    assert np.array_equal(drawn.numpy().view(np.uint64), expected)
 
 
 @compiled
 @pytest.mark.parametrize("n", LENGTHS)
 def test_uniform_values_are_24_bits_of_each_word(n: int) -> None:
-    bits = words(n // 2 + 1).view(np.uint32)[:n]
-    assert np.array_equal(draw_uniform(torch.empty(n), generator=seeded()).numpy(), (bits >> 8) * np.float32(2.0**-24))
+    expected = joined([(words(c, m // 2 + 1).view(np.uint32)[:m] >> 8) * 2.0**-24 for c, m in chunks(n)])
+    assert np.array_equal(draw_uniform(torch.empty(n), generator=seeded()).numpy(), expected)
 
 
 @compiled
 @pytest.mark.parametrize("n", LENGTHS)
 def test_bernoulli_values_are_words_below_the_probability(n: int) -> None:
     p = torch.linspace(0, 1, n)
-    stream = words(BLOCK // 2 + n // 4 + 1)
-    fine, coarse = stream[: BLOCK // 2].view(np.int32), stream[BLOCK // 2 :].view(np.int16)[:n]
-    dither = np.tile(0.5 + (2.0**-16 - 2.0**-23) * (0.5 + 2.0**-32 * fine), n // BLOCK + 1)[:n]
-    u = dither + 2.0**-16 * coarse
     drawn = draw_bernoulli(p, generator=seeded()).numpy()
-    sure = np.abs(u - p.numpy()) > 2.0**-23  # where the last rounding in single precision cannot decide
-    assert np.array_equal(drawn[sure], (u < p.numpy()).astype(np.float32)[sure])
+    expected, sure = below(p.double().numpy())
+    assert np.array_equal(drawn[sure], expected[sure])
     assert set(drawn) <= {0.0, 1.0}
 
 
 @compiled
 @pytest.mark.parametrize("n", LENGTHS)
+def test_bernoulli_values_of_a_field_are_words_below_its_sigmoid(n: int) -> None:
+    field = torch.linspace(-20, 20, n)
+    drawn = draw_bernoulli_of_field(field, generator=seeded()).numpy()
+    expected, sure = below(field.double().sigmoid().numpy())
+    assert np.array_equal(drawn[sure], expected[sure])
+    assert set(drawn) <= {0.0, 1.0}
+
+
+@compiled
+def test_extreme_fields_are_certain() -> None:
+    field = torch.tensor([-math.inf, -1e30, -100.0, 100.0, 1e30, math.inf, math.nan]).repeat(20_000, 1)
+    assert draw_bernoulli_of_field(field, generator=seeded()).mean(0).tolist() == [0, 0, 0, 1, 1, 1, 0]
+
+
+@compiled
+@pytest.mark.parametrize("n", LENGTHS)
 def test_normal_values_are_box_and_mullers(n: int) -> None:
-    pairs = words((n // BLOCK + 1) * BLOCK // 2).view(np.uint32).reshape(-1, 2, BLOCK // 2)
-    radius = np.sqrt(-2 * np.log(2.0**-31 * (pairs[:, 0] >> 1) + 2.0**-32))
-    angle = 2 * math.pi * 2.0**-32 * pairs[:, 1]
-    expected = np.stack([radius * np.sin(angle), radius * np.cos(angle)], axis=1).reshape(-1)[:n]
+    expected, radius = box_muller(n)
     drawn = draw_normal(torch.empty(n), generator=seeded()).numpy()
     # u is rounded to 24 bits, which shifts a radius near zero by at most 2⁻²⁵ / radius.
-    loose = 2.0**-25 / np.maximum(np.tile(radius, (1, 2)).reshape(-1)[:n], 2.0**-13)
-    assert (np.abs(drawn - expected) < 2e-6 + loose).all()
+    assert (np.abs(drawn - expected) < 2e-6 + 2.0**-25 / np.maximum(radius, 2.0**-13)).all()
 
 
 @compiled
 def test_other_words_give_other_values() -> None:
-    """Negative control of the four tests above: they compare with the words of one seed."""
+    """Negative control of the tests above: they compare with the words of one seed."""
     n = 4096
-    assert not np.array_equal(draw_uniform(torch.empty(n), generator=seeded()).numpy(), (words(n, 2) >> 40) * 2.0**-24)
-    assert (draw_normal(torch.empty(n), generator=seeded()) != draw_normal(torch.empty(n), generator=seeded(2))).any()
+    assert not np.array_equal(draw_words(torch.empty(n), generator=seeded(2)).numpy(), words(0, n // 4).view(np.int16))
+    assert (draw_normal(torch.empty(n), generator=seeded(2)).numpy() - box_muller(n)[0]).std() > 1
+    expected, sure = below(np.full(n, 0.5))
+    drawn = draw_bernoulli(torch.full((n,), 0.5), generator=seeded(2)).numpy()
+    assert not np.array_equal(drawn[sure], expected[sure])
+
+
+@compiled
+def test_the_numbers_do_not_depend_on_the_threads() -> None:
+    like, n_threads = torch.full((5, CHUNK), 0.3), torch.get_num_threads()
+    draws = [draw_normal, draw_uniform, draw_words, draw_bernoulli, draw_bernoulli_of_field]
+    try:
+        found = []
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            found.append([draw(like, generator=seeded()) for draw in draws])
+    finally:
+        torch.set_num_threads(n_threads)
+    for first, *others in zip(*found, strict=True):
+        assert all(torch.equal(first, other) for other in others)
 
 
 @compiled
@@ -104,8 +170,11 @@ def test_both_ways_have_the_same_law(without: bool, monkeypatch: pytest.MonkeyPa
     assert stats.kstest(uniform, "uniform").pvalue > 1e-6
     tails = float((np.abs(normal) > 4).sum())
     assert stats.binomtest(int(tails), len(normal), 2 * stats.norm.sf(4)).pvalue > 1e-6
-    mean = draw_bernoulli(torch.full_like(like, 0.3), generator=generator).mean(dtype=torch.float64).item()
-    assert abs(mean - 0.3) < 5 * math.sqrt(0.21 / len(normal))
+    for p, drawn in (
+        (0.3, draw_bernoulli(torch.full_like(like, 0.3), generator=generator)),
+        (0.1, draw_bernoulli_of_field(torch.full_like(like, math.log(1 / 9)), generator=generator)),
+    ):
+        assert abs(drawn.mean(dtype=torch.float64).item() - p) < 5 * math.sqrt(p * (1 - p) / len(normal))
     word_bits = np.unpackbits(draw_words(like, generator=generator).numpy().view(np.uint8)).reshape(-1, 16).mean(0)
     assert (np.abs(word_bits - 0.5) < 5 * 0.5 / math.sqrt(len(normal))).all()
 
@@ -148,6 +217,7 @@ def test_nothing_is_written_beyond_the_end(n: int) -> None:
 )
 def test_what_it_cannot_fill_is_left_to_pytorch(x: torch.Tensor) -> None:
     assert native.bernoulli(x) is None
+    assert native.bernoulli_of_field(x) is None
     assert not native.fill_normal(x)
     assert not native.fill_uniform(x)
     assert draw_bernoulli(x, generator=None if x.is_meta else seeded()).shape == x.shape
@@ -164,7 +234,13 @@ def test_threads_do_not_share_their_seeds() -> None:
     assert all(torch.equal(drawn, draws(seed)) for seed, drawn in enumerate(together))
 
 
-def test_without_the_library_all_draws_still_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "find_spec", lambda name: None)
     assert native.load() is None
+
+
+def test_a_library_that_does_not_load_is_left_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "_draws.so").write_bytes(b"not a library")
+    monkeypatch.setattr(native, "find_spec", lambda name: ModuleSpec(name, None, origin=str(tmp_path / "_draws.so")))
+    with pytest.warns(RuntimeWarning, match="PyTorch draws instead"):
+        assert native.load() is None

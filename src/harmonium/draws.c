@@ -1,8 +1,10 @@
-/* Random draws in single precision, for `native.py`: as fast as memory is, where PyTorch's own take 3 to 20 times as long.
+/* Random draws in single precision, for `native.py`: PyTorch's own take 7 to 90 times as long.
 
-   Every function gets a seed of 32 random words from a torch.Generator. They are the whole state of eight streams of
-   Chris Doty-Humphrey's SFC64 (PractRand, 2014; also in NumPy) that run side by side in one vector: word 8i + l is word i
-   of stream l. Any C compiler with GCC's vector types will do; the loops are written so that it makes vectors of them. */
+   Every function gets a seed of 32 random words from a torch.Generator. The numbers come in chunks of 32,768. Each chunk
+   mixes its place into the seed (Steele's SplitMix64), and takes the result as the whole state of eight streams of Chris
+   Doty-Humphrey's SFC64 (PractRand, 2014; also in NumPy) that run side by side in one vector: word 8i + l is word i of
+   stream l. So chunks may be drawn on as many cores as PyTorch uses, and the numbers do not depend on how many. Any C
+   compiler with GCC's vector types will do; the loops are written so that it makes vectors of them. */
 
 #include <math.h>
 #include <stdint.h>
@@ -17,14 +19,21 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-enum { LANES = 8, BLOCK = 1024 };
+enum { LANES = 8, BLOCK = 1024, CHUNK = 16 * BLOCK };
 
 typedef uint64_t Words __attribute__((vector_size(8 * LANES)));
 typedef struct { Words a, b, c, counter; } Streams;
 
-INLINE Streams streams_of(const uint64_t *seed) {
+INLINE Streams streams_of(const uint64_t *seed, int64_t chunk) {
+    uint64_t state[4 * LANES];
     Streams s;
-    memcpy(&s, seed, sizeof s);
+    for (int i = 0; i < 4 * LANES; i++) {
+        uint64_t z = seed[i] + 0x9e3779b97f4a7c15u * (uint64_t)(chunk + 1);
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        state[i] = z ^ (z >> 31);
+    }
+    memcpy(&s, state, sizeof s);
     return s;
 }
 
@@ -41,15 +50,30 @@ INLINE void next_words(Streams *s, void *out, int64_t n_bytes) {
     s->a = a, s->b = b, s->c = c, s->counter = counter;
 }
 
-/* The next words as they are; `n_bytes` is a multiple of 64. */
-EVERY_PROCESSOR void draw_words(void *out, int64_t n_bytes, const uint64_t *seed) {
-    Streams s = streams_of(seed);
-    next_words(&s, out, n_bytes);
+#define FOR_EACH_CHUNK(n, draw)                                       \
+    _Pragma("omp parallel for schedule(static) if ((n) > CHUNK)")     \
+    for (int64_t chunk = 0; chunk < ((n) + CHUNK - 1) / CHUNK; chunk++) { \
+        int64_t at = chunk * CHUNK, left = (n) - at < CHUNK ? (n) - at : CHUNK; \
+        draw;                                                         \
+    }
+
+/* The next words as they are. */
+EVERY_PROCESSOR static void words_of(uint64_t *out, int64_t n, const uint64_t *seed, int64_t chunk) {
+    Streams s = streams_of(seed, chunk);
+    uint64_t words[BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        next_words(&s, words, sizeof words);
+        memcpy(out + i, words, sizeof(uint64_t) * (size_t)(n - i < BLOCK ? n - i : BLOCK));
+    }
+}
+
+void draw_words(uint64_t *out, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(n, words_of(out + at, left, seed, chunk))
 }
 
 /* u = 2^-24 k with 24 bits k. */
-EVERY_PROCESSOR void draw_uniform(float *restrict out, int64_t n, const uint64_t *seed) {
-    Streams s = streams_of(seed);
+EVERY_PROCESSOR static void uniform_of(float *restrict out, int64_t n, const uint64_t *seed, int64_t chunk) {
+    Streams s = streams_of(seed, chunk);
     uint32_t words[BLOCK];
     for (int64_t i = 0; i < n; i += BLOCK) {
         next_words(&s, words, sizeof words);
@@ -58,16 +82,42 @@ EVERY_PROCESSOR void draw_uniform(float *restrict out, int64_t n, const uint64_t
     }
 }
 
-INLINE void compare(float *restrict out, const float *restrict p, const float *restrict dither,
-                    const int16_t *restrict words, int64_t n) {
-    for (int64_t k = 0; k < n; k++) out[k] = dither[k] + 0x1p-16f * (float)words[k] < p[k] ? 1.0f : 0.0f;
+void draw_uniform(float *out, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(n, uniform_of(out + at, left, seed, chunk))
+}
+
+INLINE float as_float(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
+INLINE uint32_t as_bits(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
+
+/* 1 + e^-x: e^-x = 2^k e^f with k whole and |f| < (log 2)/2, and Moshier's polynomial in f (Cephes). */
+INLINE float odds(float x) {
+    const float to_whole = 0x1.8p23f; /* adding it rounds to a whole number, in the last bits of the sum */
+    float y = x < -88.0f ? 88.0f : x > 88.0f ? -88.0f : -x, shifted = 1.44269504089f * y + to_whole;
+    float k = shifted - to_whole, f = (y - 0.693359375f * k) + 2.12194440e-4f * k;
+    float p = 1.9875691500e-4f;
+    p = p * f + 1.3981999507e-3f;
+    p = p * f + 8.3334519073e-3f;
+    p = p * f + 4.1665795894e-2f;
+    p = p * f + 1.6666665459e-1f;
+    p = p * f + 5.0000001201e-1f;
+    p = p * f * f + f + 1.0f;
+    return 1.0f + p * as_float((as_bits(shifted) + 127u) << 23);
+}
+
+/* `out` may be `p`: each element is read before it is written, and no other depends on it. */
+INLINE void compare(float *out, const float *p, int of_field, const float *dither, const int16_t *words, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t k = 0; k < n; k++) {
+        float u = dither[k] + 0x1p-16f * (float)words[k];
+        out[k] = (of_field ? u * odds(p[k]) < 1.0f : u < p[k]) ? 1.0f : 0.0f;
+    }
 }
 
 /* 1 where 2^-16 (w + 2^15 + u) < p, with 16 bits w for each element and a dither u in [0, 1) of 32 bits for each of the
-   1,024 elements of a block, the same for all blocks. The dither stops short of 1 by 2^-7, so that the sum stays below 1
+   1,024 elements of a block, the same for all blocks of a chunk. The dither stops short of 1 by 2^-7, so that the sum stays below 1
    after rounding: p = 1 always draws 1. */
-EVERY_PROCESSOR void draw_bernoulli(float *restrict out, const float *restrict p, int64_t n, const uint64_t *seed) {
-    Streams s = streams_of(seed);
+INLINE void bernoulli_of(float *out, const float *p, int of_field, int64_t n, const uint64_t *seed, int64_t chunk) {
+    Streams s = streams_of(seed, chunk);
     const float width = 0x1p-16f - 0x1p-23f;
     int32_t fine[BLOCK];
     int16_t words[BLOCK];
@@ -76,13 +126,27 @@ EVERY_PROCESSOR void draw_bernoulli(float *restrict out, const float *restrict p
     for (int k = 0; k < BLOCK; k++) dither[k] = 0.5f + width * (0.5f + 0x1p-32f * (float)fine[k]);
     for (int64_t i = 0; i < n; i += BLOCK) {
         next_words(&s, words, sizeof words);
-        if (n - i < BLOCK) compare(out + i, p + i, dither, words, n - i);
-        else compare(out + i, p + i, dither, words, BLOCK);
+        if (n - i < BLOCK) compare(out + i, p + i, of_field, dither, words, n - i);
+        else compare(out + i, p + i, of_field, dither, words, BLOCK);
     }
 }
 
-INLINE float as_float(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
-INLINE uint32_t as_bits(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
+EVERY_PROCESSOR static void of_means(float *out, const float *p, int64_t n, const uint64_t *seed, int64_t chunk) {
+    bernoulli_of(out, p, 0, n, seed, chunk);
+}
+
+EVERY_PROCESSOR static void of_fields(float *out, const float *x, int64_t n, const uint64_t *seed, int64_t chunk) {
+    bernoulli_of(out, x, 1, n, seed, chunk);
+}
+
+void draw_bernoulli(float *out, const float *p, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(n, of_means(out + at, p + at, left, seed, chunk))
+}
+
+/* The same with p = 1 / (1 + e^-x). */
+void draw_bernoulli_of_field(float *out, const float *x, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(n, of_fields(out + at, x + at, left, seed, chunk))
+}
 
 /* log x for x in (0, 1]: x = 2^e (1 + m) with 1 + m in [sqrt(1/2), sqrt(2)), and Moshier's polynomial in m (Cephes). */
 INLINE float logarithm(float x) {
@@ -119,8 +183,8 @@ INLINE void normal_pairs(float *restrict sines, float *restrict cosines, const u
     }
 }
 
-EVERY_PROCESSOR void draw_normal(float *restrict out, int64_t n, const uint64_t *seed) {
-    Streams s = streams_of(seed);
+EVERY_PROCESSOR static void normal_of(float *restrict out, int64_t n, const uint64_t *seed, int64_t chunk) {
+    Streams s = streams_of(seed, chunk);
     uint32_t words[BLOCK];
     float last[BLOCK];
     for (int64_t i = 0; i < n; i += BLOCK) {
@@ -129,4 +193,8 @@ EVERY_PROCESSOR void draw_normal(float *restrict out, int64_t n, const uint64_t 
         normal_pairs(to, to + BLOCK / 2, words);
         if (to == last) memcpy(out + i, last, sizeof(float) * (size_t)(n - i));
     }
+}
+
+void draw_normal(float *out, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(n, normal_of(out + at, left, seed, chunk))
 }

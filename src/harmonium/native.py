@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import warnings
 from importlib.util import find_spec
 
 import torch
@@ -18,12 +19,17 @@ def load() -> ctypes.CDLL | None:
     spec = find_spec("harmonium._draws")
     if spec is None or spec.origin is None:
         return None
-    library = ctypes.CDLL(spec.origin)
+    try:
+        library = ctypes.CDLL(spec.origin)
+    except OSError as trouble:
+        warnings.warn(f"{spec.origin} does not load ({trouble}); PyTorch draws instead.", RuntimeWarning, stacklevel=2)
+        return None
     for name in ("draw_words", "draw_uniform", "draw_normal"):
         getattr(library, name).argtypes = (_POINTER, _LENGTH, _POINTER)
         getattr(library, name).restype = None
-    library.draw_bernoulli.argtypes = (_POINTER, _POINTER, _LENGTH, _POINTER)
-    library.draw_bernoulli.restype = None
+    for name in ("draw_bernoulli", "draw_bernoulli_of_field"):
+        getattr(library, name).argtypes = (_POINTER, _POINTER, _LENGTH, _POINTER)
+        getattr(library, name).restype = None
     return library
 
 
@@ -46,10 +52,10 @@ _SEED = _Seed()
 
 
 def fill_words(out: Tensor, *, generator: torch.Generator | None = None) -> bool:
-    """Fill whole numbers, a multiple of eight, with random bits; return False if the library cannot."""
+    """Fill 64-bit integers with random bits; return False if the library cannot."""
     if LIBRARY is None or out.device.type != "cpu":
         return False
-    LIBRARY.draw_words(out.data_ptr(), out.numel() * out.element_size(), _SEED.draw(generator))
+    LIBRARY.draw_words(out.data_ptr(), out.numel(), _SEED.draw(generator))
     return True
 
 
@@ -75,6 +81,15 @@ def bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) 
         return None
     drawn = torch.empty_like(probability)
     LIBRARY.draw_bernoulli(drawn.data_ptr(), probability.data_ptr(), drawn.numel(), _SEED.draw(generator))
+    return drawn
+
+
+def bernoulli_of_field(field: Tensor, *, generator: torch.Generator | None = None) -> Tensor | None:
+    """Return 1 with probability `σ(field)` and else 0; None if the library cannot."""
+    if LIBRARY is None or not _within_reach(field):
+        return None
+    drawn = torch.empty_like(field)
+    LIBRARY.draw_bernoulli_of_field(drawn.data_ptr(), field.data_ptr(), drawn.numel(), _SEED.draw(generator))
     return drawn
 
 

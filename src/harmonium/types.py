@@ -171,7 +171,7 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
     They are laid out in memory as `like` is, so that what is computed from both runs straight through.
     """
     n = like.numel()
-    wide = torch.empty(-(-n // 32) * 8, dtype=torch.int64, device=like.device)
+    wide = torch.empty(-(-n // 4), dtype=torch.int64, device=like.device)
     if not native.fill_words(wide, generator=generator):
         wide.random_(_LOWEST, None, generator=generator)
     words = wide.view(torch.int16)[:n]
@@ -180,8 +180,8 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
     return words.view(like.shape)
 
 
-def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`.
+def draw_bernoulli(probability: Tensor, *, overwrite: bool = False, generator: torch.Generator | None = None) -> Tensor:
+    """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`, which `overwrite` may cost its values.
 
     With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), `2⁻¹⁶(w + 2¹⁵ + u)` is
     uniform on [0, 1) to the resolution of the dtype, and is compared with p. Elements that differ only in their leading
@@ -196,6 +196,12 @@ def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = N
     width = 2.0**-16 - torch.finfo(probability.dtype).eps
     dither = probability.new_empty(probability.shape[-1:]).uniform_(0.5, 0.5 + width, generator=generator)
     return torch.add(dither, words, alpha=2.0**-16).lt_(probability)
+
+
+def draw_bernoulli_of_field(field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    """Draw 0/1 values with `P(1) = σ(field)`, in the dtype of `field`: `draw_bernoulli` without a pass for the mean."""
+    drawn = native.bernoulli_of_field(field, generator=generator)
+    return draw_bernoulli(field.sigmoid(), generator=generator) if drawn is None else drawn
 
 
 def draw_uniform(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import harmonium as hm
-from harmonium.learning.batches import Batches
+from harmonium.learning.batches import Batches, ends
 
 ROWS = torch.arange(24.0).reshape(8, 3)
 
@@ -131,3 +131,28 @@ def test_the_generator_shuffles() -> None:
     assert rows[:8] != rows[8:]
     assert order_of(0) == rows
     assert order_of(1) != rows
+
+
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 1000])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
+def test_ends_are_those_of_each_column(n: int, dtype: torch.dtype) -> None:
+    x = torch.randint(0, 99, (n, 3, 2), generator=torch.Generator().manual_seed(n)).to(dtype)
+    low, high = ends(x)
+    assert torch.equal(low, x.amin(0))
+    assert torch.equal(high, x.amax(0))
+
+
+@pytest.mark.parametrize("batch_size", [7, 100, 5000])
+@pytest.mark.parametrize("width", [1, 3000])  # many batches a megabyte, and less than one
+def test_rows_come_in_turn_however_many_are_picked_at_a_time(batch_size: int, width: int) -> None:
+    x, y = torch.arange(4000 * width, dtype=torch.int32).view(4000, width), torch.arange(4000)
+    order = torch.randperm(4000, generator=torch.Generator().manual_seed(1))[:3999]
+    expected = list(order.split(batch_size))
+    alone, paired = (list(Batches(source).in_turn(order, batch_size)) for source in (x, (x, y)))
+    assert len(alone) == len(paired) == len(expected)
+    for index, (i, rows), (j, (pictures, labels)) in zip(expected, alone, paired, strict=True):
+        assert torch.equal(i, index)
+        assert torch.equal(j, index)
+        assert torch.equal(rows, x[index])
+        assert torch.equal(pictures, x[index])
+        assert torch.equal(labels, index)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+_MEGABYTE = 2**20
+
 Source = Tensor | np.ndarray | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
 
 
@@ -45,8 +47,25 @@ class Batches:
         """Return the rows with these numbers."""
         if self.dataset is not None:
             return _stack([self.dataset[int(i)] for i in index])
-        picked = tuple(column.index_select(0, index.to(column.device)) for column in self.columns)
-        return picked if self.paired else picked[0]
+        if not self.paired:
+            return self.columns[0].index_select(0, index.to(self.columns[0].device))
+        return tuple(column.index_select(0, index.to(column.device)) for column in self.columns)
+
+    def in_turn(self, order: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Any]]:
+        """Go through the rows with these numbers, batch by batch: the numbers and the rows.
+
+        Rows in memory are picked up to a megabyte at a time, which is faster than one batch at a time.
+        """
+        if self.dataset is not None:
+            for index in order.split(batch_size):
+                yield index, self.rows(index)
+            return
+        n_bytes = batch_size * sum(column[:1].numel() * column.element_size() for column in self.columns)
+        for some in order.split(batch_size * max(1, _MEGABYTE // max(1, n_bytes))):
+            rows = self.rows(some)
+            parts = (part.split(batch_size) for part in (rows if self.paired else (rows,)))
+            for index, *batch in zip(some.split(batch_size), *parts, strict=True):
+                yield index, tuple(batch) if self.paired else batch[0]
 
     def loaded(self) -> Iterator[Any]:
         """Go through a loader once."""
@@ -57,6 +76,19 @@ class Batches:
                 yield tuple(batch) if len(batch) > 1 else batch[0]
             else:
                 yield batch
+
+
+def ends(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the smallest and the largest value of each column.
+
+    128 rows are taken as one: few long rows are read four times as fast as many short ones.
+    """
+    n = len(x) // 128
+    if n == 0:
+        return x.amin(0), x.amax(0)
+    long, left = x[: 128 * n].reshape(n, -1), x[128 * n :]
+    low, high = (best.view(128, *x.shape[1:]) for best in (long.amin(0), long.amax(0)))
+    return torch.cat([low, left]).amin(0), torch.cat([high, left]).amax(0)
 
 
 def _tensor(data: Any) -> Tensor:

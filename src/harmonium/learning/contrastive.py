@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,8 +16,7 @@ from harmonium.samplers.sample import starting_points
 from harmonium.types import EnergyModel, State, without_gradient
 
 
-@dataclass(frozen=True)
-class Phases:
+class Phases(NamedTuple):
     """The two states whose energies are contrasted, hidden layers at their means where they are known."""
 
     positive: State

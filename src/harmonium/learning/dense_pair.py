@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Bias, Dense
 from harmonium.models import RBM
-from harmonium.types import add_product, gradient
+from harmonium.types import gradient
 from harmonium.units import Units
 
 
@@ -21,6 +22,9 @@ class Phase(NamedTuple):
     h: Tensor
 
 
+_PAIRS: WeakKeyDictionary[nn.Module, DensePair] = WeakKeyDictionary()
+
+
 class DensePair:
     """The parts of an RBM with a dense coupling at hand: its fields, and the gradient of a contrast.
 
@@ -28,21 +32,42 @@ class DensePair:
     costs a small model as much as its products. The parameters of Gaussian units differ by rounding (`add_contrast`).
     """
 
+    weight: nn.Parameter
+    visible_bias: nn.Parameter
+    hidden_bias: nn.Parameter
+
     def __init__(self, visible: Units, hidden: Units, dense: Dense, biases: tuple[Bias, Bias]) -> None:
         self.visible, self.hidden = visible, hidden
-        self.weight, self.visible_bias, self.hidden_bias = dense.weight, biases[0].bias, biases[1].bias
+        # Dictionaries of parameters: a look-up here costs a fraction of that in a module, and sees what is replaced.
+        self._weights, self._visible_biases, self._hidden_biases = (
+            cast("dict[str, nn.Parameter]", module._parameters) for module in (dense, *biases)
+        )
+        self._shares: dict[int, Tensor] = {}
+        self._learned = [
+            (axis, units) for axis, units in enumerate((visible, hidden)) if units._parameters or units._modules
+        ]
 
     @staticmethod
     def of(model: nn.Module, x: Tensor) -> DensePair | None:
         """Return the pair of a plain RBM whose gradients are still to be made, or None: the machine does the rest."""
-        if type(model) is not RBM:
-            return None
-        (_, dense), (_, below), (_, above) = model.terms
-        if not (type(dense) is Dense and type(below) is Bias and type(above) is Bias):
-            return None
-        pair = DensePair(model.visible, model.hidden, dense, (below, above))
-        fresh = (p.requires_grad and p.grad is None for p in (pair.weight, pair.visible_bias, pair.hidden_bias))
-        return pair if all(fresh) and x.ndim == 1 + len(pair.visible.shape) else None
+        pair = _PAIRS.get(model)
+        if pair is None:
+            if type(model) is not RBM:
+                return None
+            (_, dense), (_, below), (_, above) = model.terms
+            if not (type(dense) is Dense and type(below) is Bias and type(above) is Bias):
+                return None
+            pair = _PAIRS[model] = DensePair(model.visible, model.hidden, dense, (below, above))
+        return pair if x.ndim == 1 + len(pair.visible.shape) and pair._take_parameters() else None
+
+    def _take_parameters(self) -> bool:
+        """Look the parameters up, which a user may have replaced; return whether their gradients are to be made."""
+        w, b, c = self._weights["weight"], self._visible_biases["bias"], self._hidden_biases["bias"]
+        self.weight, self.visible_bias, self.hidden_bias = w, b, c
+        return (
+            w.requires_grad and b.requires_grad and c.requires_grad
+            and w.grad is None and b.grad is None and c.grad is None
+        )  # fmt: skip
 
     def up(self, s_v: Tensor) -> Tensor:
         """Return the field on the hidden layer, `c + s(v)ᵀW`, from the statistic of the visible one."""
@@ -79,19 +104,27 @@ class DensePair:
         `<θ∘s(v)>` with `θ = b + W s(h)`, and get it from what is there: `<θ_i s(v_i)>⁺ - <θ_i s(v_i)>⁻ =
         -Σ_j W_ij ∂W_ij - b_i ∂b_i`. That is one pass over W in place of two products.
         """
-        for sign, phase in ((-1.0, positive), (1.0, negative)):
-            share, s_h = sign / phase.v.shape[0], self.hidden.statistic(phase.h)
-            add_product(self.weight, _rows(self.visible, phase.s_v).t(), _rows(self.hidden, s_h), share)
-            for bias, statistic in ((self.visible_bias, phase.s_v), (self.hidden_bias, s_h)):
-                total = statistic.sum(0).mul_(share)
-                bias.grad = total if bias.grad is None else bias.grad.add_(total)
-        for axis, (units, bias) in enumerate(((self.visible, self.visible_bias), (self.hidden, self.hidden_bias))):
-            if not (units._parameters or units._modules):
-                continue
+        up, down = self._equal_shares(positive.v), self._equal_shares(negative.v)
+        v, v_model = _rows(self.visible, positive.s_v).t(), _rows(self.visible, negative.s_v).t()
+        h, h_model = (_rows(self.hidden, self.hidden.statistic(phase.h)) for phase in (positive, negative))
+        self.weight.grad = torch.addmm(self.weight, v_model, h_model, beta=0.0, alpha=1 / v_model.shape[1])
+        self.weight.grad.addmm_(v, h, alpha=-1 / v.shape[1])
+        for bias, data, model in ((self.visible_bias, v, v_model), (self.hidden_bias, h.t(), h_model.t())):
+            bias.grad = torch.mv(model, down).addmv_(data, up, alpha=-1.0).view(bias.shape)
+        for axis, units in self._learned:
+            bias = self.hidden_bias if axis else self.visible_bias
             through_weight = (self.weight * gradient(self.weight)).sum(1 - axis).view(bias.shape)
             work = -through_weight.addcmul_(bias, gradient(bias))
             for sign, part, phase in ((1.0, work, positive), (-1.0, 0.0, negative)):
                 units.accumulate_grad(sign / phase.v.shape[0], part, phase.h if axis else phase.v)
+
+    def _equal_shares(self, x: Tensor) -> Tensor:
+        """Return 1/n for each of the n samples: a product with it is their mean, in one pass."""
+        n = x.shape[0]
+        share = self._shares.get(n)
+        if share is None or share.dtype is not x.dtype or share.device != x.device:
+            share = self._shares[n] = x.new_full((n,), 1 / n)
+        return share
 
 
 def _rows(units: Units, x: Tensor) -> Tensor:

@@ -14,13 +14,14 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium.couplings import Conv2d
-from harmonium.learning.batches import Batches, Source
+from harmonium.learning.batches import Batches, Source, ends
 from harmonium.learning.contrastive import Phases
 from harmonium.learning.guard import Guard
 from harmonium.learning.health import HealthWarning, messages
 from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
 from harmonium.learning.monitors import Monitor
+from harmonium.learning.optimizer_step import take_step
 from harmonium.learning.transforms import Transform
 from harmonium.models import DBN, BoltzmannMachine
 from harmonium.types import State, draw_permutation, keep_freed_memory
@@ -153,10 +154,9 @@ class Training:
             return
         if not len(self.order):
             self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
-        while self.position < len(self.order):
-            index = self.order[self.position : self.position + self.batch_size]
+        for index, batch in self.batches.in_turn(self.order[self.position :], self.batch_size):
             self.position += len(index)
-            yield index, self.batches.rows(index)
+            yield index, batch
 
     def _step(self, index: Tensor | None, batch: Any) -> None:
         x = self._prepared(index, batch)
@@ -164,38 +164,46 @@ class Training:
         for parameter in self._parameters:
             parameter.grad = None
         if self.contrastive:
-            weight = None
-            if self.weights is not None and index is not None:
-                weight = self.weights[index].to(x)
-            self.phases = self.objective.accumulate_grad(self.model, x, weight=weight, generator=self.generator)
+            with torch.no_grad():
+                weight = None
+                if self.weights is not None and index is not None:
+                    weight = self.weights[index].to(x)
+                self.phases = self.objective.accumulate_grad(self.model, x, weight=weight, generator=self.generator)
+                self._apply_gradient()
         else:
             loss = self.objective(self.model, x, generator=self.generator)
             loss.backward()
+            self._apply_gradient()
+        self.update += 1
+
+    def _apply_gradient(self) -> None:
         for transform in self.transforms:
             transform.before(self.model, self.phases)
         self._check_finite()
-        self.optimizer.step()
+        take_step(self.optimizer)
         for units in self._projected:
             units.project()
         for transform in self.transforms:
             transform.after(self.model)
-        self.update += 1
 
     def _prepared(self, index: Tensor | None, batch: Any) -> Any:
-        some = self._parameters[0]
-        x, *labels = batch if isinstance(batch, tuple) else (batch,)
+        x, *labels = batch if type(batch) is tuple else (batch,)
         if self.transform is not None:
             x = self.transform(x, generator=self.generator)
-        layout = torch.channels_last if self._convolves and x.ndim == 4 else torch.preserve_format
-        x = x.to(dtype=some.dtype, device=some.device, memory_format=layout)
+        some = self._parameters[0]
+        if self._convolves and x.ndim == 4:
+            x = x.to(dtype=some.dtype, device=some.device, memory_format=torch.channels_last)
+        else:
+            x = x.to(some.device, some.dtype)
         if self.missing is not None and index is not None:
             x = self.missing.fill(index, x, generator=self.generator)
-        if self.contrastive:  # learns from the data alone
+        if not self.contrastive:
+            return (x, *(part.to(some.device) for part in labels)) if labels else x
+        if self.epoch == 0 and not self._checked:  # it learns from the data alone
             units = self._data_units()
-            if self.epoch == 0 and not self._checked and units is not None:
+            if units is not None:
                 units.check_support(x, "data")
-            return x
-        return (x, *(part.to(some.device) for part in labels)) if labels else x
+        return x
 
     def _check_finite(self) -> None:
         if not all(math.isfinite(p.grad.sum().item()) for p in self._guards if p.grad is not None):
@@ -245,8 +253,7 @@ class Training:
         x, units = self.batches.x, self._data_units()
         if x is None or x.is_floating_point() or self.transform is not None or units is None:
             return False
-        ends = x.to(torch.uint8) if x.dtype == torch.bool else x
-        units.check_support(torch.stack([ends.amin(0), ends.amax(0)]).float(), "data")
+        units.check_support(torch.stack(ends(x.view(torch.uint8) if x.dtype == torch.bool else x)).float(), "data")
         return True
 
     def _data_units(self) -> Units | None:

@@ -16,7 +16,10 @@ from harmonium.types import State, gradient
 
 
 class Transform(ABC):  # noqa: B024  (both hooks may stay as they are)
-    """A change of the gradients before an update (`before`) or of the parameters after it (`after`)."""
+    """A change of the gradients before an update (`before`) or of the parameters after it (`after`).
+
+    Where a contrastive objective wrote the gradients in closed form, both are called inside `torch.no_grad()`.
+    """
 
     def before(self, model: nn.Module, phases: Phases | None) -> None:  # noqa: B027
         """Change the gradients in place."""

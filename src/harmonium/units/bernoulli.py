@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_bernoulli, softplus
+from harmonium.types import draw_bernoulli, draw_bernoulli_of_field, softplus
 from harmonium.units.base import Units
 
 
@@ -22,7 +22,7 @@ class Bernoulli(Units):
 
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x = 1 with probability `σ(θ)`."""
-        return draw_bernoulli(field.sigmoid(), generator=generator)
+        return draw_bernoulli_of_field(field, generator=generator)
 
     def sample_given_mean(self, field: Tensor, mean: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x = 1 with the probability `mean`, the same draw as `sample` makes."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_bernoulli, draw_normal, softplus
+from harmonium.types import draw_bernoulli_of_field, draw_normal, softplus
 from harmonium.units.activation import Activation, find_activation
 from harmonium.units.base import Units
 
@@ -75,7 +75,7 @@ class Multinary(Units):
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw the number of active copies; the smooth unit draws `N(f, f')` inside [0, N]."""
         if self.exact:
-            return draw_bernoulli(self._shifted(field).sigmoid(), generator=generator).sum(-1)
+            return draw_bernoulli_of_field(self._shifted(field), generator=generator).sum(-1)
         return self.sample_given_mean(field, self.mean(field), generator=generator)
 
     def sample_given_mean(self, field: Tensor, mean: Tensor, *, generator: torch.Generator | None = None) -> Tensor:

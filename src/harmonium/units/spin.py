@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_bernoulli, softplus
+from harmonium.types import draw_bernoulli_of_field, softplus
 from harmonium.units.base import Units
 
 
@@ -22,7 +22,7 @@ class Spin(Units):
 
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw x = 1 with probability `σ(2θ)`, else x = -1."""
-        return draw_bernoulli((2 * field).sigmoid(), generator=generator).mul_(2).sub_(1)
+        return draw_bernoulli_of_field(2 * field, generator=generator).mul_(2).sub_(1)
 
     def mean(self, field: Tensor) -> Tensor:
         """Return `tanh θ`."""
