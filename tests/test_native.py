@@ -13,9 +13,9 @@ import torch
 from scipy import stats
 
 from harmonium import native
-from harmonium.types import draw_bernoulli, draw_bernoulli_of_field, draw_normal, draw_uniform, draw_words
+from harmonium.types import draw_bernoulli, draw_bernoulli_of_field, draw_normal, draw_step, draw_uniform, draw_words
 
-BLOCK, CHUNK = 1024, 16 * 1024
+BLOCK, CHUNK = 1024, 8 * 1024
 LENGTHS = [0, 1, 7, 32, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK, 2 * CHUNK + 5 * BLOCK + 33]
 
 compiled = pytest.mark.skipif(native.LIBRARY is None, reason="draws.c was not compiled: no C compiler at installation")
@@ -123,6 +123,22 @@ def test_normal_values_are_box_and_mullers(n: int) -> None:
     drawn = draw_normal(torch.empty(n), generator=seeded()).numpy()
     # u is rounded to 24 bits, which shifts a radius near zero by at most 2⁻²⁵ / radius.
     assert (np.abs(drawn - expected) < 2e-6 + 2.0**-25 / np.maximum(radius, 2.0**-13)).all()
+
+
+@compiled
+@pytest.mark.parametrize("n", LENGTHS)
+def test_a_noisy_step_adds_the_same_normal_values(n: int) -> None:
+    x, slope = (torch.linspace(-3, 3, n) ** power for power in (1, 2))
+    drawn = draw_step(x, slope, -0.3, 0.7, generator=seeded())
+    noise = draw_normal(x, generator=seeded())
+    assert torch.allclose(drawn, x - 0.3 * slope + 0.7 * noise, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("slope", [torch.ones(6, 4).t(), torch.ones(4, 1).expand(4, 6), torch.ones(4, 6)])
+def test_a_noisy_step_takes_any_layout(slope: torch.Tensor) -> None:
+    x = torch.zeros(4, 6)
+    drawn = draw_step(x, slope, 2.0, 1e-9, generator=seeded())
+    assert torch.allclose(drawn, torch.full((4, 6), 2.0))
 
 
 @compiled

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 _LOWEST = torch.iinfo(torch.int64).min
-_POINTER, _LENGTH = ctypes.c_void_p, ctypes.c_int64
+_POINTER, _LENGTH, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 
 
 def load() -> ctypes.CDLL | None:
@@ -30,6 +30,8 @@ def load() -> ctypes.CDLL | None:
     for name in ("draw_bernoulli", "draw_bernoulli_of_field"):
         getattr(library, name).argtypes = (_POINTER, _POINTER, _LENGTH, _POINTER)
         getattr(library, name).restype = None
+    library.draw_step.argtypes = (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _POINTER)
+    library.draw_step.restype = None
     return library
 
 
@@ -90,6 +92,18 @@ def bernoulli_of_field(field: Tensor, *, generator: torch.Generator | None = Non
         return None
     drawn = torch.empty_like(field)
     LIBRARY.draw_bernoulli_of_field(drawn.data_ptr(), field.data_ptr(), drawn.numel(), _SEED.draw(generator))
+    return drawn
+
+
+def noisy_step(
+    x: Tensor, slope: Tensor, step: float, scale: float, *, generator: torch.Generator | None = None
+) -> Tensor | None:
+    """Return `x + step · slope + scale · ε` with standard normal ε; None if the library cannot."""
+    if LIBRARY is None or not (_within_reach(x) and _within_reach(slope) and x.stride() == slope.stride()):
+        return None
+    drawn = torch.empty_like(x)
+    pointers = drawn.data_ptr(), x.data_ptr(), slope.data_ptr()
+    LIBRARY.draw_step(*pointers, step, scale, drawn.numel(), _SEED.draw(generator))
     return drawn
 
 

@@ -220,6 +220,16 @@ def draw_normal(like: Tensor, *, generator: torch.Generator | None = None) -> Te
     return drawn
 
 
+def draw_step(
+    x: Tensor, slope: Tensor, step: float, scale: float, *, generator: torch.Generator | None = None
+) -> Tensor:
+    """Draw `x + step · slope + scale · ε` with standard normal ε: a step of Langevin dynamics."""
+    drawn = native.noisy_step(x, slope, step, scale, generator=generator)
+    if drawn is None:
+        drawn = torch.add(x, slope, alpha=step).add_(draw_normal(x, generator=generator), alpha=scale)
+    return drawn
+
+
 def _as_stored(x: Tensor) -> Tensor:
     """Return a view of x in the order of its memory: images with their channels innermost are drawn 7 times as fast."""
     return x.permute(0, 2, 3, 1) if x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last) else x

@@ -19,7 +19,8 @@ def take_step(of: Optimizer) -> None:
     Between the products of a small model these frames cost as much as the step itself. Whoever uses them keeps them: an
     optimizer with hooks, with a `step` of its own (a schedule puts one there), or from outside PyTorch.
     """
-    bare = _bare_step(type(of))
+    kind: Any = type(of)
+    bare = _bare_step(kind)
     if bare is None or _is_watched(of):
         of.step()
     else:
@@ -27,7 +28,7 @@ def take_step(of: Optimizer) -> None:
 
 
 @functools.cache
-def _bare_step(kind: type[Any]) -> Callable[[Optimizer], Any] | None:
+def _bare_step(kind: type[Optimizer]) -> Callable[[Optimizer], Any] | None:
     return inspect.unwrap(kind.step) if kind.__module__.startswith("torch.optim.") else None
 
 

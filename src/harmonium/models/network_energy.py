@@ -54,9 +54,10 @@ class NetworkEnergy(nn.Module, ABC):
         check_shape(x, self.shape, name="x", layer="shape", owner=self.shape)
         for parameter in self._first:
             check_dtype(x, parameter, name="x")
-        batch = x.shape[: x.ndim - len(self.shape)]
-        values: Tensor = self.net(x if len(batch) == 1 else x.reshape(-1, *self.shape))
-        return values if len(batch) == 1 else values.reshape(*batch, *values.shape[1:])
+        if x.ndim == 1 + len(self.shape):
+            return self.net(x)
+        values = self.net(x.reshape(-1, *self.shape))
+        return values.reshape(*x.shape[: x.ndim - len(self.shape)], *values.shape[1:])
 
     def base_energy(self, x: Tensor) -> Tensor | float:
         """Return `‖x‖²/2·base_std²`, or 0 without a base measure."""

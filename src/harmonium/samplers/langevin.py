@@ -11,7 +11,7 @@ from torch import Tensor
 
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gradient import check_continuous, energy_and_slope
-from harmonium.types import EnergyModel, State, draw_normal
+from harmonium.types import EnergyModel, State, draw_step
 
 
 @dataclass(frozen=True)
@@ -51,5 +51,5 @@ class Langevin(Sampler):
         x = state[layer]
         energy, slope = energy_and_slope(model, x)
         drift = slope if self.limit is None else slope.clamp_(-self.limit / self.step_size, self.limit / self.step_size)
-        new = torch.sub(x, drift, alpha=self.step_size).add_(draw_normal(x, generator=generator), alpha=self.sigma)
+        new = draw_step(x, drift, -self.step_size, self.sigma, generator=generator)
         return {layer: self.hold(layer, x, new)}, {"energy": energy}
