@@ -1,4 +1,4 @@
-"""The compiled draws, held to the same words from NumPy's SFC64, and to the law of PyTorch's own draws."""
+"""The compiled loops: draws held to the same words from NumPy's SFC64, and to the law of PyTorch's own draws."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ import torch
 from scipy import stats
 
 from harmonium import native
-from harmonium.types import draw_bernoulli, draw_bernoulli_of_field, draw_normal, draw_step, draw_uniform, draw_words
+from harmonium.types import (
+    draw_bernoulli,
+    draw_bernoulli_of_field,
+    draw_normal,
+    draw_step,
+    draw_uniform,
+    draw_words,
+    mean_difference,
+)
 
 BLOCK, CHUNK = 1024, 8 * 1024
 LENGTHS = [0, 1, 7, 32, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK, 2 * CHUNK + 5 * BLOCK + 33]
 
-compiled = pytest.mark.skipif(native.LIBRARY is None, reason="draws.c was not compiled: no C compiler at installation")
+compiled = pytest.mark.skipif(native.LIBRARY is None, reason="native.c was not compiled: no C compiler at installation")
 
 
 def seeded(seed: int = 1) -> torch.Generator:
@@ -250,13 +258,45 @@ def test_threads_do_not_share_their_seeds() -> None:
     assert all(torch.equal(drawn, draws(seed)) for seed, drawn in enumerate(together))
 
 
+@compiled
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool])
+@pytest.mark.parametrize("shape", [(50, 7), (300, 3, 4, 5), (2000, 784), (5, 0)])
+def test_rows_are_picked_as_floats(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    rows = torch.randint(0, 200, shape, generator=seeded()).to(dtype)
+    index = torch.randint(0, shape[0], (shape[0] // 2,), generator=seeded())
+    for picked in (index, index[:0], index[:1]):
+        found = native.pick_rows(rows, picked)
+        assert found is not None
+        assert torch.equal(found, rows[picked].float())
+
+
+@compiled
+def test_rows_that_are_not_bytes_in_a_row_are_left_to_pytorch() -> None:
+    index, rows = torch.arange(3), torch.zeros(4, 6, dtype=torch.uint8)
+    for other in (rows.float(), rows.long(), rows[:, ::2], rows.to("meta")):
+        assert native.pick_rows(other, index) is None
+    assert native.pick_rows(rows, torch.arange(6)[::2]) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("n", "m", "width"), [(1, 1, 1), (128, 100, 784), (1000, 3, 129), (40_000, 5, 65)])
+def test_difference_of_means(n: int, m: int, width: int, dtype: torch.dtype) -> None:
+    generator = seeded()
+    a, b = (torch.rand(rows, width, generator=generator, dtype=torch.float64).to(dtype) for rows in (n, m))
+    expected = a.double().mean(0) - b.double().mean(0)
+    error = 2e-7 if dtype == torch.float32 else 1e-14
+    assert (mean_difference(a, b) - expected).abs().max() < 5 * error
+    assert (mean_difference(b, a) + expected).abs().max() < 5 * error
+    assert (mean_difference(a, 2 * b) - expected).abs().max() > 5 * error  # the control
+
+
 def test_without_a_compiler_there_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "find_spec", lambda name: None)
     assert native.load() is None
 
 
 def test_a_library_that_does_not_load_is_left_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "_draws.so").write_bytes(b"not a library")
-    monkeypatch.setattr(native, "find_spec", lambda name: ModuleSpec(name, None, origin=str(tmp_path / "_draws.so")))
-    with pytest.warns(RuntimeWarning, match="PyTorch draws instead"):
+    (tmp_path / "_native.so").write_bytes(b"not a library")
+    monkeypatch.setattr(native, "find_spec", lambda name: ModuleSpec(name, None, origin=str(tmp_path / "_native.so")))
+    with pytest.warns(RuntimeWarning, match="PyTorch does its work"):
         assert native.load() is None

@@ -1,4 +1,4 @@
-"""Random draws of `draws.c`, for tensors in single precision on the CPU, where it was compiled."""
+"""The inner loops of `native.c`, for tensors in single precision on the CPU, where it was compiled."""
 
 from __future__ import annotations
 
@@ -12,26 +12,31 @@ from torch import Tensor, nn
 
 _LOWEST = torch.iinfo(torch.int64).min
 _POINTER, _LENGTH, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_ARGUMENTS = {
+    "draw_words": (_POINTER, _LENGTH, _POINTER),
+    "draw_uniform": (_POINTER, _LENGTH, _POINTER),
+    "draw_normal": (_POINTER, _LENGTH, _POINTER),
+    "draw_bernoulli": (_POINTER, _POINTER, _LENGTH, _POINTER),
+    "draw_bernoulli_of_field": (_POINTER, _POINTER, _LENGTH, _POINTER),
+    "draw_step": (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _POINTER),
+    "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
+    "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH),
+}
 
 
 def load() -> ctypes.CDLL | None:
     """Return the compiled library, or None if there was no compiler when Harmonium was installed."""
-    spec = find_spec("harmonium._draws")
+    spec = find_spec("harmonium._native")
     if spec is None or spec.origin is None:
         return None
     try:
         library = ctypes.CDLL(spec.origin)
     except OSError as trouble:
-        warnings.warn(f"{spec.origin} does not load ({trouble}); PyTorch draws instead.", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{spec.origin} does not load ({trouble}); PyTorch does its work.", RuntimeWarning, stacklevel=2)
         return None
-    for name in ("draw_words", "draw_uniform", "draw_normal"):
-        getattr(library, name).argtypes = (_POINTER, _LENGTH, _POINTER)
-        getattr(library, name).restype = None
-    for name in ("draw_bernoulli", "draw_bernoulli_of_field"):
-        getattr(library, name).argtypes = (_POINTER, _POINTER, _LENGTH, _POINTER)
-        getattr(library, name).restype = None
-    library.draw_step.argtypes = (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _POINTER)
-    library.draw_step.restype = None
+    for name, arguments in _ARGUMENTS.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, None
     return library
 
 
@@ -105,6 +110,31 @@ def noisy_step(
     pointers = drawn.data_ptr(), x.data_ptr(), slope.data_ptr()
     LIBRARY.draw_step(*pointers, step, scale, drawn.numel(), _SEED.draw(generator))
     return drawn
+
+
+def mean_difference(a: Tensor, b: Tensor) -> Tensor | None:
+    """Return the mean of the rows of `a` less that of `b`; None if the library cannot."""
+    if LIBRARY is None or not (_within_reach(a) and _within_reach(b) and a.ndim == b.ndim == 2):
+        return None
+    n, width = a.shape
+    out = a.new_empty(width)
+    LIBRARY.mean_difference(out.data_ptr(), a.data_ptr(), n, b.data_ptr(), b.shape[0], width)
+    return out
+
+
+def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
+    """Return the rows of bytes with these numbers, unchecked, as floats; None if the library cannot."""
+    if (
+        LIBRARY is None
+        or rows.dtype not in (torch.uint8, torch.bool)
+        or rows.device.type != "cpu"
+        or not (rows.is_contiguous() and index.is_contiguous())
+    ):
+        return None
+    out = torch.empty(index.shape + rows.shape[1:])
+    n = index.shape[0]
+    LIBRARY.pick_rows(out.data_ptr(), rows.data_ptr(), index.data_ptr(), n, out.numel() // max(1, n))
+    return out
 
 
 def _within_reach(x: Tensor) -> bool:

@@ -144,6 +144,12 @@ def weighted_sum(x: Tensor, weight: Tensor | float, shape: tuple[int, ...]) -> T
     return x.sum_to_size(shape) * weight
 
 
+def mean_difference(a: Tensor, b: Tensor) -> Tensor:
+    """Return the mean of the rows of `a` less that of the rows of `b`."""
+    difference = native.mean_difference(a, b)
+    return a.mean(0).sub_(b.mean(0)) if difference is None else difference
+
+
 def gradient(parameter: nn.Parameter) -> Tensor:
     """Return the gradient buffer of a parameter, made of zeros the first time."""
     if parameter.grad is None:

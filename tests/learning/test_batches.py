@@ -143,9 +143,8 @@ def test_ends_are_those_of_each_column(n: int, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("batch_size", [7, 100, 5000])
-@pytest.mark.parametrize("width", [1, 3000])  # many batches a megabyte, and less than one
-def test_rows_come_in_turn_however_many_are_picked_at_a_time(batch_size: int, width: int) -> None:
-    x, y = torch.arange(4000 * width, dtype=torch.int32).view(4000, width), torch.arange(4000)
+def test_rows_come_in_turn(batch_size: int) -> None:
+    x, y = torch.arange(12_000, dtype=torch.int32).view(4000, 3), torch.arange(4000)
     order = torch.randperm(4000, generator=torch.Generator().manual_seed(1))[:3999]
     expected = list(order.split(batch_size))
     alone, paired = (list(Batches(source).in_turn(order, batch_size)) for source in (x, (x, y)))
@@ -156,3 +155,15 @@ def test_rows_come_in_turn_however_many_are_picked_at_a_time(batch_size: int, wi
         assert torch.equal(rows, x[index])
         assert torch.equal(pictures, x[index])
         assert torch.equal(labels, index)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bool, torch.int64, torch.float64])
+def test_rows_as_floats_have_the_same_values(dtype: torch.dtype) -> None:
+    batches, index = Batches((ROWS % 2).to(dtype)), torch.tensor([3, 0, 3])
+    assert torch.equal(batches.rows(index, as_floats=True).float(), batches.rows(index).float())
+
+
+@pytest.mark.parametrize("order", [[0, 8], [-1, 3]])
+def test_an_order_of_other_data_is_refused(order: list[int]) -> None:
+    with pytest.raises(IndexError, match="There are 8"):
+        next(Batches(ROWS).in_turn(torch.tensor(order), 2))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-_MEGABYTE = 2**20
+from harmonium import native
 
 Source = Tensor | np.ndarray | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
 
@@ -43,29 +43,24 @@ class Batches:
         """All rows of the data itself, if they are in memory."""
         return self.columns[0] if self.columns else None
 
-    def rows(self, index: Tensor) -> Any:
-        """Return the rows with these numbers."""
+    def rows(self, index: Tensor, *, as_floats: bool = False) -> Any:
+        """Return the rows with these numbers; `as_floats` may turn bytes into floats on the way, which saves a pass."""
         if self.dataset is not None:
             return _stack([self.dataset[int(i)] for i in index])
-        if not self.paired:
-            return self.columns[0].index_select(0, index.to(self.columns[0].device))
-        return tuple(column.index_select(0, index.to(column.device)) for column in self.columns)
+        if self.paired:
+            return tuple(column.index_select(0, index.to(column.device)) for column in self.columns)
+        picked = native.pick_rows(self.columns[0], index) if as_floats else None
+        return self.columns[0].index_select(0, index.to(self.columns[0].device)) if picked is None else picked
 
-    def in_turn(self, order: Tensor, batch_size: int) -> Iterator[tuple[Tensor, Any]]:
-        """Go through the rows with these numbers, batch by batch: the numbers and the rows.
-
-        Rows in memory are picked up to a megabyte at a time, which is faster than one batch at a time.
-        """
-        if self.dataset is not None:
-            for index in order.split(batch_size):
-                yield index, self.rows(index)
-            return
-        n_bytes = batch_size * sum(column[:1].numel() * column.element_size() for column in self.columns)
-        for some in order.split(batch_size * max(1, _MEGABYTE // max(1, n_bytes))):
-            rows = self.rows(some)
-            parts = (part.split(batch_size) for part in (rows if self.paired else (rows,)))
-            for index, *batch in zip(some.split(batch_size), *parts, strict=True):
-                yield index, tuple(batch) if self.paired else batch[0]
+    def in_turn(self, order: Tensor, batch_size: int, *, as_floats: bool = False) -> Iterator[tuple[Tensor, Any]]:
+        """Go through the rows with these numbers, batch by batch: the numbers and the rows."""
+        if len(order) and not (order.min() >= 0 and order.max() < len(self)):
+            raise IndexError(
+                f"The order of the data names rows from {order.min()} to {order.max()}. There are {len(self)}. "
+                "A run goes on with the data it began with."
+            )
+        for index in order.split(batch_size):
+            yield index, self.rows(index, as_floats=as_floats)
 
     def loaded(self) -> Iterator[Any]:
         """Go through a loader once."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harmonium.couplings import Bias, Dense
 from harmonium.models import RBM
-from harmonium.types import gradient
+from harmonium.types import gradient, mean_difference
 from harmonium.units import Units
 
 
@@ -42,7 +42,7 @@ class DensePair:
         self._weights, self._visible_biases, self._hidden_biases = (
             cast("dict[str, nn.Parameter]", module._parameters) for module in (dense, *biases)
         )
-        self._shares: dict[int, Tensor] = {}
+        self._is_flat = len(visible.shape) == len(hidden.shape) == 1
         self._learned = [
             (axis, units) for axis, units in enumerate((visible, hidden)) if units._parameters or units._modules
         ]
@@ -69,21 +69,18 @@ class DensePair:
             and w.grad is None and b.grad is None and c.grad is None
         )  # fmt: skip
 
-    def up(self, s_v: Tensor) -> Tensor:
-        """Return the field on the hidden layer, `c + s(v)ᵀW`, from the statistic of the visible one."""
-        field = torch.mm(_rows(self.visible, s_v), self.weight)
-        return _laid_out(self.hidden, field).add_(self.hidden_bias)
-
-    def down(self, h: Tensor) -> Tensor:
-        """Return the field on the visible layer, `b + W s(h)`."""
-        field = torch.mm(_rows(self.hidden, self.hidden.statistic(h)), self.weight.t())
-        return _laid_out(self.visible, field).add_(self.visible_bias)
-
     def above(self, v: Tensor) -> tuple[Phase, Tensor]:
-        """Return the phase with v given and h at its means, and the field on h."""
+        """Return the phase with v given and h at its means, and the field on h, `c + s(v)ᵀW`."""
         s_v = self.visible.statistic(v)
-        field = self.up(s_v)
+        field = torch.mm(s_v if self._is_flat else s_v.flatten(1), self.weight)
+        field = (field if self._is_flat else field.view(-1, *self.hidden.shape)).add_(self.hidden_bias)
         return Phase(v, s_v, self.hidden.mean(field)), field
+
+    def below(self, h: Tensor) -> Tensor:
+        """Return the field on the visible layer, `b + W s(h)`."""
+        s_h = self.hidden.statistic(h)
+        field = torch.mm(s_h if self._is_flat else s_h.flatten(1), self.weight.t())
+        return (field if self._is_flat else field.view(-1, *self.visible.shape)).add_(self.visible_bias)
 
     def draw_hidden(self, phase: Phase, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw h given the v of a phase."""
@@ -91,10 +88,10 @@ class DensePair:
 
     def chain(self, h: Tensor, n_steps: int, *, generator: torch.Generator | None = None) -> tuple[Phase, Tensor]:
         """Draw v | h, and h | v in between, `n_steps` times; return the last v with the means and the field of h."""
-        phase, field = self.above(self.visible.sample(self.down(h), generator=generator))
+        phase, field = self.above(self.visible.sample(self.below(h), generator=generator))
         for _ in range(n_steps - 1):
             h = self.draw_hidden(phase, field, generator=generator)
-            phase, field = self.above(self.visible.sample(self.down(h), generator=generator))
+            phase, field = self.above(self.visible.sample(self.below(h), generator=generator))
         return phase, field
 
     def add_contrast(self, positive: Phase, negative: Phase) -> None:
@@ -104,32 +101,18 @@ class DensePair:
         `<θ∘s(v)>` with `θ = b + W s(h)`, and get it from what is there: `<θ_i s(v_i)>⁺ - <θ_i s(v_i)>⁻ =
         -Σ_j W_ij ∂W_ij - b_i ∂b_i`. That is one pass over W in place of two products.
         """
-        up, down = self._equal_shares(positive.v), self._equal_shares(negative.v)
-        v, v_model = _rows(self.visible, positive.s_v).t(), _rows(self.visible, negative.s_v).t()
-        h, h_model = (_rows(self.hidden, self.hidden.statistic(phase.h)) for phase in (positive, negative))
-        self.weight.grad = torch.addmm(self.weight, v_model, h_model, beta=0.0, alpha=1 / v_model.shape[1])
-        self.weight.grad.addmm_(v, h, alpha=-1 / v.shape[1])
-        for bias, data, model in ((self.visible_bias, v, v_model), (self.hidden_bias, h.t(), h_model.t())):
-            bias.grad = torch.mv(model, down).addmv_(data, up, alpha=-1.0).view(bias.shape)
+        v, v_model = positive.s_v, negative.s_v
+        h, h_model = self.hidden.statistic(positive.h), self.hidden.statistic(negative.h)
+        if not self._is_flat:
+            v, v_model, h, h_model = (x.flatten(1) for x in (v, v_model, h, h_model))
+        of_weight = torch.addmm(self.weight, v_model.t(), h_model, beta=0.0, alpha=1 / v_model.shape[0])
+        self.weight.grad = of_weight.addmm_(v.t(), h, alpha=-1 / v.shape[0])
+        b, c = mean_difference(v_model, v), mean_difference(h_model, h)
+        self.visible_bias.grad = b if self._is_flat else b.view(self.visible.shape)
+        self.hidden_bias.grad = c if self._is_flat else c.view(self.hidden.shape)
         for axis, units in self._learned:
             bias = self.hidden_bias if axis else self.visible_bias
             through_weight = (self.weight * gradient(self.weight)).sum(1 - axis).view(bias.shape)
             work = -through_weight.addcmul_(bias, gradient(bias))
             for sign, part, phase in ((1.0, work, positive), (-1.0, 0.0, negative)):
                 units.accumulate_grad(sign / phase.v.shape[0], part, phase.h if axis else phase.v)
-
-    def _equal_shares(self, x: Tensor) -> Tensor:
-        """Return 1/n for each of the n samples: a product with it is their mean, in one pass."""
-        n = x.shape[0]
-        share = self._shares.get(n)
-        if share is None or share.dtype is not x.dtype or share.device != x.device:
-            share = self._shares[n] = x.new_full((n,), 1 / n)
-        return share
-
-
-def _rows(units: Units, x: Tensor) -> Tensor:
-    return x if len(units.shape) == 1 else x.flatten(1)
-
-
-def _laid_out(units: Units, rows: Tensor) -> Tensor:
-    return rows if len(units.shape) == 1 else rows.view(-1, *units.shape)

@@ -23,7 +23,7 @@ from harmonium.learning.missing import MissingValues
 from harmonium.learning.monitors import Monitor
 from harmonium.learning.optimizer_step import take_step
 from harmonium.learning.transforms import Transform
-from harmonium.models import DBN, BoltzmannMachine
+from harmonium.models import DBN, RBM, BoltzmannMachine
 from harmonium.types import State, draw_permutation, keep_freed_memory
 from harmonium.units import Units
 
@@ -104,7 +104,7 @@ class Training:
         self._convolves = any(isinstance(module, Conv2d) for module in model.modules())
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._projected = [units for units in self._units if type(units).project is not Units.project]
-        self._guards = [p for p in self._parameters if p.ndim == 1] or self._parameters[:1]
+        self._guards = self._find_guards()
 
     def run(self) -> History:
         """Train until the last epoch, or until `stop` is set."""
@@ -154,7 +154,8 @@ class Training:
             return
         if not len(self.order):
             self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
-        for index, batch in self.batches.in_turn(self.order[self.position :], self.batch_size):
+        as_floats = self.transform is None and not self._convolves
+        for index, batch in self.batches.in_turn(self.order[self.position :], self.batch_size, as_floats=as_floats):
             self.position += len(index)
             yield index, batch
 
@@ -204,6 +205,15 @@ class Training:
             if units is not None:
                 units.check_support(x, "data")
         return x
+
+    def _find_guards(self) -> list[nn.Parameter]:
+        """Return the parameters whose gradients tell if anything is not finite: biases.
+
+        A mean of bounded units cannot grow, and where it is NaN the fields of an RBM carry it to the hidden bias.
+        """
+        if isinstance(self.model, RBM) and all(math.isfinite(end) for end in self.model.visible.bounds()):
+            return [p for p in self.model.couplings[2].parameters() if p.requires_grad]
+        return [p for p in self._parameters if p.ndim == 1] or self._parameters[:1]
 
     def _check_finite(self) -> None:
         if not all(math.isfinite(p.grad.sum().item()) for p in self._guards if p.grad is not None):

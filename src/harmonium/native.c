@@ -1,7 +1,8 @@
-/* Random draws in single precision, for `native.py`: PyTorch's own take 7 to 90 times as long.
+/* Inner loops in single precision, for `native.py`: random draws, which take PyTorch 7 to 90 times as long, and two passes
+   over rows that an update of a small model feels.
 
-   Every function gets a seed of 32 random words from a torch.Generator. The numbers come in chunks of 8,192. Each chunk
-   mixes its place into the seed (Steele's SplitMix64), and takes the result as the whole state of eight streams of Chris
+   Draws get a seed of 32 random words from a torch.Generator. Their numbers come in chunks of 8,192. Each chunk mixes its
+   place into the seed (Steele's SplitMix64), and takes the result as the whole state of eight streams of Chris
    Doty-Humphrey's SFC64 (PractRand, 2014; also in NumPy) that run side by side in one vector: word 8i + l is word i of
    stream l. So chunks may be drawn on as many cores as PyTorch uses, and the numbers do not depend on how many. Any C
    compiler with GCC's vector types will do; the loops are written so that it makes vectors of them. */
@@ -216,4 +217,51 @@ EVERY_PROCESSOR static void step_of(float *restrict out, const float *restrict x
 void draw_step(float *out, const float *x, const float *slope, float step, float scale, int64_t n,
                const uint64_t *seed) {
     FOR_EACH_CHUNK(n, step_of(out + at, x + at, slope + at, step, scale, left, seed, chunk))
+}
+
+/* Add weight * (the sum of n rows) to `out`, for columns from..to. Rows are summed by 128, so that the error stays that of
+   a short sum. */
+INLINE void add_rows(float *out, const float *x, int64_t n, int64_t width, int64_t from, int64_t to, float weight) {
+    float sum[BLOCK];
+    for (int64_t start = 0; start < n; start += 128) {
+        int64_t end = start + 128 < n ? start + 128 : n;
+        memset(sum, 0, sizeof(float) * (size_t)(to - from));
+        for (int64_t i = start; i < end; i++)
+            for (int64_t k = from; k < to; k++) sum[k - from] += x[i * width + k];
+        for (int64_t k = from; k < to; k++) out[k] += weight * sum[k - from];
+    }
+}
+
+EVERY_PROCESSOR static void difference_of(float *out, const float *a, int64_t n_a, const float *b, int64_t n_b,
+                                          int64_t width, int64_t from, int64_t to) {
+    memset(out + from, 0, sizeof(float) * (size_t)(to - from));
+    add_rows(out, a, n_a, width, from, to, 1.0f / (float)n_a);
+    add_rows(out, b, n_b, width, from, to, -1.0f / (float)n_b);
+}
+
+/* The mean of the rows of `a` less that of `b`. */
+void mean_difference(float *out, const float *a, int64_t n_a, const float *b, int64_t n_b, int64_t width) {
+    enum { COLUMNS = 128 };
+#pragma omp parallel for schedule(static) if ((n_a + n_b) * width > CHUNK)
+    for (int64_t from = 0; from < width; from += COLUMNS)
+        difference_of(out, a, n_a, b, n_b, width, from, from + COLUMNS < width ? from + COLUMNS : width);
+}
+
+/* Rows of bytes by their numbers, as floats. They lie anywhere in memory, so those to come are fetched ahead. */
+EVERY_PROCESSOR static void rows_of(float *restrict out, const uint8_t *restrict rows, const int64_t *index, int64_t n,
+                                    int64_t width) {
+    enum { AHEAD = 2 };
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *row = rows + index[i] * width;
+        if (i + AHEAD < n)
+            for (int64_t k = 0; k < width; k += 64) __builtin_prefetch(rows + index[i + AHEAD] * width + k);
+        for (int64_t k = 0; k < width; k++) out[i * width + k] = (float)row[k];
+    }
+}
+
+void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t width) {
+    enum { ROWS = 16 };
+#pragma omp parallel for schedule(static) if (n * width > CHUNK)
+    for (int64_t at = 0; at < n; at += ROWS)
+        rows_of(out + at * width, rows, index + at, n - at < ROWS ? n - at : ROWS, width);
 }
