@@ -40,7 +40,9 @@ def thread_limits(n: int) -> Iterator[dict[str, int]]:
 
 
 def describe() -> dict[str, Any]:
-    """Return the processor, its features that matter, memory and system."""
+    """Return the processor, its features that matter, memory and system, and whether there are compiled loops."""
+    from harmonium import native  # after the threads are fixed
+
     cpu = _lines("/proc/cpuinfo")
     flags = cpu.get("flags", "").split()
     memory = _lines("/proc/meminfo").get("MemTotal", "")
@@ -51,6 +53,7 @@ def describe() -> dict[str, Any]:
         "memory_gib": round(int(memory.split()[0]) / 2**20, 1) if memory else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
+        "compiled": native.LIBRARY is not None,
     }
 
 

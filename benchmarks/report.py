@@ -125,5 +125,6 @@ def _machine(run: dict[str, Any]) -> list[str]:
         f"- {machine['processor']}, {machine['cores']} cores{vector}, {machine['memory_gib']} GiB, {machine['system']}",
         f"- load before the run {run['load_before']}, after it {run['load_after']}; it took {run['seconds']:.0f} s",
         f"- threads: {', '.join(f'{name} {n}' for name, n in run['thread_pools'].items())}",
+        f"- Harmonium's inner loops are {'compiled' if machine['compiled'] else 'left to PyTorch (no C compiler)'}",
         f"- Python {machine['python']}, " + ", ".join(f"{name} {number}" for name, number in run["versions"].items()),
     ]

@@ -85,6 +85,6 @@ CASES = [
         (Bar(COPY_MIB),),
         unit="MiB",
         note="the bar is what one more copy of the rows would take; as float32 it would be four times as large",
-        max_repeats=3,
+        max_repeats=5,
     )
 ]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harmonium import native
 from harmonium.cli.entry import run
 from harmonium.runs import Run
 
@@ -123,6 +124,7 @@ def test_sample_inpaint_evaluate_list_info(capsys: pytest.CaptureFixture[str]) -
     assert run(["info"]) == 0
     out = capsys.readouterr().out
     assert "embedded" in out and "mnist" in out and "missing: put" in out
+    assert ("inner loops compiled" in out) == (native.LIBRARY is not None)
 
 
 def test_pictures_of_samples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 from torch import Tensor
 
 import harmonium
+from harmonium import native
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
 from harmonium.cli.show import Show, print_scores
 from harmonium.cli.signals import SignalGuard
@@ -196,13 +197,15 @@ def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
         "info",
         **versions,
         threads=torch.get_num_threads(),
+        compiled=native.LIBRARY is not None,
         cuda=cuda,
         data_dir=data_dir,
         models=models,
         data={item.name: list(item.missing) for item in items},
     )
     show.line(", ".join(f"{name} {version}" for name, version in versions.items()))
-    show.line(f"{torch.get_num_threads()} threads, CUDA {'can' if cuda else 'cannot'} be used")
+    loops = "compiled" if native.LIBRARY else "left to PyTorch (no C compiler at installation)"
+    show.line(f"{torch.get_num_threads()} threads, inner loops {loops}, CUDA {'can' if cuda else 'cannot'} be used")
     show.line(f"data directory: {data_dir or 'none (choose one with --data-dir or HARMONIUM_DATA)'}")
     show.line(f"models: {', '.join(models)}")
     table = Table("data set", "", box=None, pad_edge=False)
