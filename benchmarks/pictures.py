@@ -27,11 +27,13 @@ def draw_ratios(results: list[dict[str, Any]], file: Path) -> None:
     y, ticks = 0.0, []
     for result in cases:
         names = [name for name in result["medians"] if name != FLOOR]
+        limits = [bar["limit"] for bar in result["bars"] if bar["against"] == FLOOR]
         for i, name in enumerate(names):
             value = result["times_floor"][name]
             axes.barh(y + i, value - 1, left=1, color=COLORS.get(name, "#444444"), height=0.8)
-            axes.text(max(value, 1), y + i, f" {name} {value:.2f}", va="center", fontsize=8)
-        for limit in (bar["limit"] for bar in result["bars"] if bar["against"] == FLOOR):
+            right = max(value, 1, *(limits if i == 0 else ()))  # beside the mark of the bar, not under it
+            axes.text(right, y + i, f" {name} {value:.2f}", va="center", fontsize=8)
+        for limit in limits:
             axes.plot([limit, limit], [y - 0.5, y + 0.5], color="black", linewidth=1.5)
         ticks.append((y + (len(names) - 1) / 2, result["case"]))
         y += len(names) + 0.8

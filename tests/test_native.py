@@ -275,7 +275,30 @@ def test_rows_that_are_not_bytes_in_a_row_are_left_to_pytorch() -> None:
     index, rows = torch.arange(3), torch.zeros(4, 6, dtype=torch.uint8)
     for other in (rows.float(), rows.long(), rows[:, ::2], rows.to("meta")):
         assert native.pick_rows(other, index) is None
-    assert native.pick_rows(rows, torch.arange(6)[::2]) is None
+    for other_index in (torch.arange(6)[::2], index.int(), index.to("meta")):
+        assert native.pick_rows(rows, other_index) is None
+
+
+@compiled
+def test_defaults_of_pytorch_do_not_matter() -> None:
+    rows, index = torch.full((4, 3), 7, dtype=torch.uint8), torch.arange(4)
+    torch.set_default_dtype(torch.float64)
+    try:
+        picked = native.pick_rows(rows, index)
+        with torch.device("meta"):
+            drawn = draw_normal(torch.zeros(5, device="cpu", dtype=torch.float32), generator=seeded())
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert picked is not None
+    assert torch.equal(picked, rows.float())
+    assert drawn.device.type == "cpu"
+    assert torch.equal(drawn, draw_normal(torch.empty(5), generator=seeded()))
+
+
+@compiled
+def test_means_of_other_widths_are_left_to_pytorch() -> None:
+    assert native.mean_difference(torch.ones(3, 4), torch.ones(3, 5)) is None
+    assert native.mean_difference(torch.ones(4), torch.ones(4)) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -1,8 +1,8 @@
-/* Inner loops in single precision, for `native.py`: random draws, which take PyTorch 7 to 90 times as long, and two passes
-   over rows that an update of a small model feels.
+/* Inner loops in single precision, for `native.py`: random draws, which take PyTorch 7 to 90 times as long, and two
+   passes over rows that an update of a small model feels.
 
-   Draws get a seed of 32 random words from a torch.Generator. Their numbers come in chunks of 8,192. Each chunk mixes its
-   place into the seed (Steele's SplitMix64), and takes the result as the whole state of eight streams of Chris
+   Draws get a seed of 32 random words from a torch.Generator. Their numbers come in chunks of 8,192. Each chunk mixes
+   its place into the seed (Steele's SplitMix64), and takes the result as the whole state of eight streams of Chris
    Doty-Humphrey's SFC64 (PractRand, 2014; also in NumPy) that run side by side in one vector: word 8i + l is word i of
    stream l. So chunks may be drawn on as many cores as PyTorch uses, and the numbers do not depend on how many. Any C
    compiler with GCC's vector types will do; the loops are written so that it makes vectors of them. */
@@ -51,11 +51,11 @@ INLINE void next_words(Streams *s, void *out, int64_t n_bytes) {
     s->a = a, s->b = b, s->c = c, s->counter = counter;
 }
 
-#define FOR_EACH_CHUNK(n, draw)                                       \
-    _Pragma("omp parallel for schedule(static) if ((n) > CHUNK)")     \
-    for (int64_t chunk = 0; chunk < ((n) + CHUNK - 1) / CHUNK; chunk++) { \
+#define FOR_EACH_CHUNK(n, draw)                                                 \
+    _Pragma("omp parallel for schedule(static) if ((n) > CHUNK)")               \
+    for (int64_t chunk = 0; chunk < ((n) + CHUNK - 1) / CHUNK; chunk++) {       \
         int64_t at = chunk * CHUNK, left = (n) - at < CHUNK ? (n) - at : CHUNK; \
-        draw;                                                         \
+        draw;                                                                   \
     }
 
 /* The next words as they are. */
@@ -90,8 +90,8 @@ void draw_uniform(float *out, int64_t n, const uint64_t *seed) {
 INLINE float as_float(uint32_t bits) { float x; memcpy(&x, &bits, sizeof x); return x; }
 INLINE uint32_t as_bits(float x) { uint32_t bits; memcpy(&bits, &x, sizeof bits); return bits; }
 
-/* 1 + e^-x: e^-x = 2^k e^f with k whole and |f| < (log 2)/2, and Moshier's polynomial in f (Cephes). */
-INLINE float odds(float x) {
+/* 1 / sigmoid(x) = 1 + e^-x: e^-x = 2^k e^f with k whole and |f| < (log 2)/2, and Moshier's polynomial (Cephes). */
+INLINE float over_sigmoid(float x) {
     const float to_whole = 0x1.8p23f; /* adding it rounds to a whole number, in the last bits of the sum */
     float y = x < -88.0f ? 88.0f : x > 88.0f ? -88.0f : -x, shifted = 1.44269504089f * y + to_whole;
     float k = shifted - to_whole, f = (y - 0.693359375f * k) + 2.12194440e-4f * k;
@@ -105,18 +105,17 @@ INLINE float odds(float x) {
     return 1.0f + p * as_float((as_bits(shifted) + 127u) << 23);
 }
 
-/* `out` may be `p`: each element is read before it is written, and no other depends on it. */
-INLINE void compare(float *out, const float *p, int of_field, const float *dither, const int16_t *words, int64_t n) {
-#pragma GCC ivdep
+INLINE void compare(float *restrict out, const float *restrict p, int of_field, const float *restrict dither,
+                    const int16_t *restrict words, int64_t n) {
     for (int64_t k = 0; k < n; k++) {
         float u = dither[k] + 0x1p-16f * (float)words[k];
-        out[k] = (of_field ? u * odds(p[k]) < 1.0f : u < p[k]) ? 1.0f : 0.0f;
+        out[k] = (of_field ? u * over_sigmoid(p[k]) < 1.0f : u < p[k]) ? 1.0f : 0.0f;
     }
 }
 
 /* 1 where 2^-16 (w + 2^15 + u) < p, with 16 bits w for each element and a dither u in [0, 1) of 32 bits for each of the
-   1,024 elements of a block, the same for all blocks of a chunk. The dither stops short of 1 by 2^-7, so that the sum stays below 1
-   after rounding: p = 1 always draws 1. */
+   1,024 elements of a block, the same for all blocks of a chunk. The dither stops short of 1 by 2^-7, so that the sum
+   stays below 1 after rounding: p = 1 always draws 1. */
 INLINE void bernoulli_of(float *out, const float *p, int of_field, int64_t n, const uint64_t *seed, int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     const float width = 0x1p-16f - 0x1p-23f;
@@ -166,8 +165,9 @@ INLINE float logarithm(float x) {
     return m * m * (m * p - 0.5f) + m + 0.69314718056f * e;
 }
 
-/* Box and Muller: sqrt(-2 log u) times the sine and the cosine of a random angle. u has 31 bits, so that the tails reach
-   6.7 standard deviations; the angle is a whole number of 2^-32 turns, at most an eighth of a turn f off a quarter q. */
+/* Box and Muller: sqrt(-2 log u) times the sine and the cosine of a random angle. u has 31 bits, so that the tails
+   reach 6.7 standard deviations; the angle is a whole number of 2^-32 turns, at most an eighth of a turn f off a
+   quarter q. */
 INLINE void normal_pairs(float *restrict sines, float *restrict cosines, const uint32_t *restrict words) {
     for (int k = 0; k < BLOCK / 2; k++) {
         float u = 0x1p-31f * (float)(int32_t)(words[k] >> 1) + 0x1p-32f;
@@ -201,8 +201,8 @@ void draw_normal(float *out, int64_t n, const uint64_t *seed) {
 }
 
 /* x + step * slope + scale * (a standard normal value): a step of Langevin dynamics in one pass. */
-EVERY_PROCESSOR static void step_of(float *restrict out, const float *restrict x, const float *restrict slope, float step,
-                                    float scale, int64_t n, const uint64_t *seed, int64_t chunk) {
+EVERY_PROCESSOR static void step_of(float *restrict out, const float *restrict x, const float *restrict slope,
+                                    float step, float scale, int64_t n, const uint64_t *seed, int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     uint32_t words[BLOCK];
     float noise[BLOCK];
@@ -219,8 +219,8 @@ void draw_step(float *out, const float *x, const float *slope, float step, float
     FOR_EACH_CHUNK(n, step_of(out + at, x + at, slope + at, step, scale, left, seed, chunk))
 }
 
-/* Add weight * (the sum of n rows) to `out`, for columns from..to. Rows are summed by 128, so that the error stays that of
-   a short sum. */
+/* Add weight * (the sum of n rows) to `out`, for columns from..to. Rows are summed by 128, so that the error stays that
+   of a short sum. */
 INLINE void add_rows(float *out, const float *x, int64_t n, int64_t width, int64_t from, int64_t to, float weight) {
     float sum[BLOCK];
     for (int64_t start = 0; start < n; start += 128) {

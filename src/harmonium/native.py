@@ -47,7 +47,7 @@ class _Seed(threading.local):
     """The state of the streams, 32 words, that a generator sets before every use."""
 
     def __init__(self) -> None:
-        self.words = torch.empty(32, dtype=torch.int64)
+        self.words = torch.empty(32, dtype=torch.int64, device="cpu")
         self.pointer = self.words.data_ptr()
 
     def draw(self, generator: torch.Generator | None) -> int:
@@ -114,7 +114,7 @@ def noisy_step(
 
 def mean_difference(a: Tensor, b: Tensor) -> Tensor | None:
     """Return the mean of the rows of `a` less that of `b`; None if the library cannot."""
-    if LIBRARY is None or not (_within_reach(a) and _within_reach(b) and a.ndim == b.ndim == 2):
+    if LIBRARY is None or not (_within_reach(a) and _within_reach(b) and a.ndim == 2 and a.shape[1:] == b.shape[1:]):
         return None
     n, width = a.shape
     out = a.new_empty(width)
@@ -127,11 +127,12 @@ def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
     if (
         LIBRARY is None
         or rows.dtype not in (torch.uint8, torch.bool)
-        or rows.device.type != "cpu"
+        or index.dtype is not torch.int64
+        or not (rows.device.type == index.device.type == "cpu")
         or not (rows.is_contiguous() and index.is_contiguous())
     ):
         return None
-    out = torch.empty(index.shape + rows.shape[1:])
+    out = torch.empty(index.shape + rows.shape[1:], dtype=torch.float32, device="cpu")
     n = index.shape[0]
     LIBRARY.pick_rows(out.data_ptr(), rows.data_ptr(), index.data_ptr(), n, out.numel() // max(1, n))
     return out
