@@ -191,8 +191,12 @@ def test_centered_convolution_is_the_centered_parameterization(generator: torch.
     x = torch.rand(5, 2, 4, 4, dtype=torch.float64, generator=generator)
     phases = hm.MeanFieldCD().accumulate_grad(rbm, x)  # type: ignore[arg-type]
     plain = gradient_of(rbm)  # type: ignore[arg-type]
-    hm.Centering().before(rbm, phases)
-    centered = gradient_of(rbm)  # type: ignore[arg-type]
+    start = {name: p.detach().clone() for name, p in rbm.named_parameters()}
+    centering = hm.Centering()
+    centering.before(rbm, phases)
+    torch.optim.SGD(rbm.parameters(), 0.1).step()
+    centering.after(rbm)
+    centered = {name: (start[name] - p.detach()) / 0.1 for name, p in rbm.named_parameters()}
     mu, lam = (
         torch.cat([phases.positive[n], phases.negative[n]]).mean((0, 2, 3))[:, None, None].expand(-1, 4, 4)
         for n in ("visible", "hidden")

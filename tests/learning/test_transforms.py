@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -105,11 +107,47 @@ def test_centering_is_the_gradient_of_centered_covariances(name: str, generator:
     centering = hm.Centering()
     centering.before(machine, phases)
     assert torch.allclose(machine.weight.grad, slope, atol=1e-12)
-    b = before["couplings.1.bias"].flatten() - slope @ lam
-    c = before["couplings.2.bias"].flatten() - slope.t() @ mu
-    assert torch.allclose(machine.visible_bias.grad.flatten(), b, atol=1e-12)
-    assert torch.allclose(machine.hidden_bias.grad.flatten(), c, atol=1e-12)
     assert torch.allclose(centering.state_dict()["visible"], mu)
+    b, c = machine.visible_bias.detach().flatten(), machine.hidden_bias.detach().flatten()
+    b = b - 0.1 * (before["couplings.1.bias"].flatten() - slope @ lam)
+    c = c - 0.1 * (before["couplings.2.bias"].flatten() - slope.t() @ mu)
+    torch.optim.SGD(machine.parameters(), 0.1).step()
+    assert not torch.allclose(machine.visible_bias.flatten(), b, atol=1e-6)  # the control: not before `after`
+    centering.after(machine)
+    assert torch.allclose(machine.visible_bias.flatten(), b, atol=1e-12)
+    assert torch.allclose(machine.hidden_bias.flatten(), c, atol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.RMSprop], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", ["Bernoulli", "Gaussian"])
+def test_biases_follow_any_step_of_the_weights(name: str, optimizer: Any, generator: torch.Generator) -> None:
+    """In centered parameters, `b̃ = b + Wλ` and `c̃ = c + Wᵀμ`, the step is the optimizer's own on `W, b̃, c̃`."""
+    machine, phases = with_gradient(name, generator)
+    centering = hm.Centering()
+    centering.before(machine, phases)
+    mu, lam = centering.means["visible"], centering.means["hidden"]
+
+    def centered() -> list[torch.Tensor]:
+        w = machine.weight.detach()
+        return [machine.visible_bias.detach() + w @ lam, machine.hidden_bias.detach() + w.t() @ mu]
+
+    start, biases = centered(), [machine.visible_bias.detach().clone(), machine.hidden_bias.detach().clone()]
+    optimizer(machine.parameters(), 0.1).step()
+    steps = [machine.visible_bias.detach() - biases[0], machine.hidden_bias.detach() - biases[1]]
+    centering.after(machine)
+    for now, old, step in zip(centered(), start, steps, strict=True):
+        assert torch.allclose(now, old + step, atol=1e-12)
+
+
+def test_weights_that_do_not_learn_are_left_alone(generator: torch.Generator) -> None:
+    machine, phases = with_gradient("Bernoulli", generator)
+    machine.couplings[0].weight.grad = None
+    before = [p.detach().clone() for p in machine.parameters()]
+    centering = hm.Centering()
+    centering.before(machine, phases)
+    assert machine.couplings[0].weight.grad is None
+    centering.after(machine)
+    assert all(torch.equal(p, old) for p, old in zip(machine.parameters(), before, strict=True))
 
 
 def test_centering_remembers_its_means(generator: torch.Generator) -> None:

@@ -11,11 +11,10 @@ from torch import Tensor
 
 from benchmarks.kill_resume import fingerprint
 from harmonium.data import Data
-from harmonium.learning import CD, Callback, Centering, EachLayer, JointCD, Training, snapshot
+from harmonium.learning import Callback, Training, snapshot
 from harmonium.models import DBN
 from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, train
 from harmonium.runs.build import build_schedule, build_training
-from harmonium.runs.centered_top import CenteredTop
 from harmonium.runs.config import merge
 from harmonium.runs.deep import deep_values, default_spec, unexplained
 from harmonium.units import Bernoulli, Multinary
@@ -157,20 +156,6 @@ def test_machines_learn_in_their_turn(order: str, learned: list[set[int]], tmp_p
     training.callbacks = (Look(),)
     training.run()
     assert moved == learned
-
-
-@pytest.mark.parametrize(("optimizer", "same"), [(torch.optim.SGD, True), (torch.optim.Adam, False)])
-def test_the_centered_top_is_centering_where_the_step_is_the_gradient(optimizer: Any, same: bool) -> None:
-    """Under plain gradient descent both are one; under Adam, the negative control, they are not."""
-    x = torch.rand(40, 6, generator=torch.Generator().manual_seed(2)).round()
-    found = []
-    for transform in (EachLayer(Centering()), CenteredTop()):
-        generator = torch.Generator().manual_seed(0)
-        dbn = DBN.from_spec("dense 4", shape=(6,), generator=generator)
-        options: dict[str, Any] = {"epochs": 5, "batch_size": 10, "generator": generator, "transforms": [transform]}
-        Training(dbn, x, JointCD(CD()), optimizer=optimizer(dbn.parameters(), 0.1), **options).run()
-        found.append(torch.cat([p.detach().flatten() for p in dbn.parameters()]))
-    assert torch.allclose(*found, atol=1e-5) == same
 
 
 def test_every_turn_goes_through_the_whole_schedule() -> None:

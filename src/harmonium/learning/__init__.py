@@ -1,5 +1,6 @@
 """Learning: objectives, gradient transforms, monitors and the loop that joins them."""
 
+from harmonium.learning.centering import Centering
 from harmonium.learning.class_gaussians import ClassGaussians
 from harmonium.learning.cloud_starts import cloud_starts
 from harmonium.learning.contrastive import CD, PCD, Contrastive, Phases, TemperedPCD
@@ -24,7 +25,6 @@ from harmonium.learning.score_matching import DenoisingScoreMatching, SlicedScor
 from harmonium.learning.snapshot import restore, snapshot
 from harmonium.learning.training import Callback, Training, TrainingDiverged
 from harmonium.learning.transforms import (
-    Centering,
     ClipGradient,
     NormLimit,
     ParameterAverage,

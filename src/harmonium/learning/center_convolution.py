@@ -1,4 +1,4 @@
-"""The centered gradient of a convolution."""
+"""The centered gradient of a convolution, and the fields of its means."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from harmonium.couplings import Bias, Conv2d
 from harmonium.types import gradient
 
 
-@torch.no_grad()
-def center_convolution(coupling: Conv2d, ends: tuple[Bias, Bias], means: tuple[Tensor, Tensor]) -> None:
-    """Center the gradients of a convolution and of the biases at its ends, in place (Melchior et al. 2016).
+def center_filters(coupling: Conv2d, ends: tuple[Bias, Bias], means: tuple[Tensor, Tensor]) -> None:
+    """Center the gradient of a convolution in place (Melchior et al. 2016): `∇W' = ∇W - L_λᵀ∇b - L_μᵀ∇c`.
 
-    With `b = b̃ - L_λ W` and `c = c̃ - L_μ W`, where `L` is the field that the means of the other layer make, averaged
-    over the places that share a bias: `∇W' = ∇W - L_λᵀ∇b - L_μᵀ∇c`, `∇b' = ∇b - L_λ∇W'`, `∇c' = ∇c - L_μ∇W'`. The
-    transposes are the closed-form gradient of the convolution at the means. A mean is one for each channel.
+    `L` is the field that the means of the other layer make, averaged over the places that share a bias. The transposes
+    are the closed-form gradient of the convolution at the means. A mean is one for each channel.
     """
     lower, upper = ends
     mu, lam = (_flat_image(mean, bias) for mean, bias in zip(means, ends, strict=True))
     for v, h in ((_shares(lower), lam), (mu, _shares(upper))):
         coupling.accumulate_grad(-1.0, v[None], h[None])
-    slope = gradient(coupling.weight)
+
+
+def fields_of_means(
+    coupling: Conv2d, filters: Tensor, ends: tuple[Bias, Bias], means: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Return `L_λ W` and `L_μ W`: the fields on both layers that filters W make at the means of the other."""
+    mu, lam = (_flat_image(mean, bias) for mean, bias in zip(means, ends, strict=True))
     stride, padding = coupling.stride, coupling.padding
-    down = conv_transpose2d(lam[None], slope, stride=stride, padding=padding)[0]
-    up = conv2d(mu[None], slope, stride=stride, padding=padding)[0]
-    gradient(lower.bias).sub_(_reduced(down, lower))
-    gradient(upper.bias).sub_(_reduced(up, upper))
+    down = conv_transpose2d(lam[None], filters, stride=stride, padding=padding)[0]
+    up = conv2d(mu[None], filters, stride=stride, padding=padding)[0]
+    return _reduced(down, ends[0]), _reduced(up, ends[1])
 
 
 def _flat_image(mean: Tensor, bias: Bias) -> Tensor:

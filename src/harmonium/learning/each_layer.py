@@ -10,7 +10,7 @@ from torch import nn
 from harmonium.learning.contrastive import Phases
 from harmonium.learning.joint_cd import layer_phases
 from harmonium.learning.transforms import Transform
-from harmonium.models import DBN
+from harmonium.models import DBN, RBM
 from harmonium.types import State
 
 
@@ -18,23 +18,27 @@ from harmonium.types import State
 class EachLayer(Transform):
     """Apply a transform to each machine of a DBN with its own two phases, such as `EachLayer(Sparsity(0.1, 1.0))`.
 
-    Each machine has its own copy. Transforms that need no phases (decay, norm limits, averages) need no `EachLayer`.
+    Each machine has its own copy; one that does not learn in an update is left alone. `layers` says which machines have
+    one, all unless told otherwise: `layers=(-1,)` is the top. Transforms that need no phases (decay, norm limits,
+    averages) need no `EachLayer`.
 
     >>> EachLayer(Centering()).transform
     Centering(decay=0.99)
     """
 
     transform: Transform
+    layers: tuple[int, ...] | None = None
     members: list[Transform] = field(default_factory=list, repr=False)
 
     def before(self, model: nn.Module, phases: Phases | None) -> None:
         """Change the gradients of each machine."""
-        for i, (rbm, member) in enumerate(zip(self._network(model), self.members, strict=True)):
-            member.before(rbm, None if phases is None else layer_phases(phases, i))
+        for i, rbm, member in self._machines(model):
+            if any(p.grad is not None for p in rbm.parameters()):
+                member.before(rbm, None if phases is None else layer_phases(phases, i))
 
     def after(self, model: nn.Module) -> None:
         """Change the parameters of each machine."""
-        for rbm, member in zip(self._network(model), self.members, strict=True):
+        for _, rbm, member in self._machines(model):
             member.after(rbm)
 
     def state_dict(self) -> State:
@@ -50,9 +54,10 @@ class EachLayer(Transform):
         for i, member in enumerate(self.members):
             member.load_state_dict({k.split(".", 1)[1]: v for k, v in state.items() if k.startswith(f"{i}.")})
 
-    def _network(self, model: nn.Module) -> DBN:
+    def _machines(self, model: nn.Module) -> list[tuple[int, RBM, Transform]]:
         if not isinstance(model, DBN):
             raise TypeError(f"EachLayer is for a DBN. Got {type(model).__name__}. Use {self.transform!r} itself.")
         while len(self.members) < len(model):
             self.members.append(copy.deepcopy(self.transform))
-        return model
+        wanted = range(len(model)) if self.layers is None else [range(len(model))[i] for i in self.layers]
+        return [(i, model[i], self.members[i]) for i in wanted]

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings import Bias, Conv2d, Dense
-from harmonium.learning.center_convolution import center_convolution
+from harmonium.couplings import Bias
 from harmonium.learning.contrastive import Phases
 from harmonium.models import BoltzmannMachine
 from harmonium.types import State, gradient
@@ -94,7 +93,7 @@ class Sparsity(Transform):
     @torch.no_grad()
     def before(self, model: nn.Module, phases: Phases | None) -> None:
         """Add the pressure to the gradients of the hidden biases."""
-        machine, both = _need(model, phases, "Sparsity")
+        machine, both = need_phases(model, phases, "Sparsity")
         means = both.positive
         for layers, coupling in machine.terms:
             if isinstance(coupling, Bias) and layers[0] != machine.data_layer:
@@ -112,51 +111,6 @@ class Sparsity(Transform):
     def load_state_dict(self, state: State) -> None:
         """Take up the running activity."""
         self.activity = state.get("activity")
-
-
-@dataclass
-class Centering(Transform):
-    """The gradient of the machine with its units measured from their means μ and λ (Melchior et al. 2016).
-
-    `∇W' = ∇W - μ ∇cᵀ - ∇b λᵀ`, `∇b' = ∇b - ∇W'λ`, `∇c' = ∇c - ∇W'ᵀμ`: the same model, better conditioned. μ and λ are
-    running means of both phases with memory `decay`.
-    """
-
-    decay: float = 0.99
-    means: State = field(default_factory=dict, repr=False)
-
-    @torch.no_grad()
-    def before(self, model: nn.Module, phases: Phases | None) -> None:
-        """Center the gradients of dense couplings and convolutions, and of the biases at their ends."""
-        machine, both = _need(model, phases, "Centering")
-        for name in machine.units:
-            units = machine.layer(name)
-            ends = (units.statistic(phase[name]).reshape(-1, *units.shape) for phase in (both.positive, both.negative))
-            now = torch.stack([end.mean(0).flatten() for end in ends]).mean(0)
-            self.means[name] = now if name not in self.means else self.means[name].lerp(now, 1 - self.decay)
-        ends_of = {layers[0]: coupling for layers, coupling in machine.terms if isinstance(coupling, Bias)}
-        for layers, coupling in machine.terms:
-            if isinstance(coupling, Conv2d):
-                lower, upper = layers
-                means = self.means[lower], self.means[upper]
-                center_convolution(coupling, (ends_of[lower], ends_of[upper]), means)
-            if not isinstance(coupling, Dense):
-                continue
-            b, c = (ends_of[name].bias for name in layers)
-            mu, lam = (self.means[name] for name in layers)
-            grad_b, grad_c = gradient(b).view(-1), gradient(c).view(-1)
-            slope = gradient(coupling.weight)
-            slope.addr_(mu, grad_c, alpha=-1.0).addr_(grad_b, lam, alpha=-1.0)
-            grad_b.addmv_(slope, lam, alpha=-1.0)
-            grad_c.addmv_(slope.t(), mu, alpha=-1.0)
-
-    def state_dict(self) -> State:
-        """Return the running means."""
-        return dict(self.means)
-
-    def load_state_dict(self, state: State) -> None:
-        """Take up the running means."""
-        self.means = dict(state)
 
 
 @dataclass
@@ -209,7 +163,8 @@ def _weights(model: nn.Module) -> list[nn.Parameter]:
     return [p for name, p in named if p.ndim >= 2 and not name.endswith(("bias", "log_sigma")) and p.requires_grad]
 
 
-def _need(model: nn.Module, phases: Phases | None, name: str) -> tuple[BoltzmannMachine, Phases]:
+def need_phases(model: nn.Module, phases: Phases | None, name: str) -> tuple[BoltzmannMachine, Phases]:
+    """Return the machine and its phases, or raise: the transform of this name needs both."""
     if phases is None or not isinstance(model, BoltzmannMachine):
         raise TypeError(
             f"{name} needs the two phases of a contrastive objective on a Boltzmann machine. Leave it out; for a DBN "

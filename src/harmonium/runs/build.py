@@ -20,6 +20,7 @@ from harmonium.learning import (
     Callback,
     Centering,
     ClipGradient,
+    EachLayer,
     Monitor,
     NormLimit,
     ParameterAverage,
@@ -32,7 +33,6 @@ from harmonium.learning import (
     initialize,
 )
 from harmonium.models import DBN, RBM, BoltzmannMachine
-from harmonium.runs.centered_top import CenteredTop
 from harmonium.runs.config import Config, TrainingSection
 from harmonium.runs.deep import UNUSED_DEEP, build_dbn, deep_optimizer, deep_scores, deep_task, deep_values
 from harmonium.runs.joint import UNUSED, build_jem, first_points, joint_task, joint_values, langevin
@@ -195,8 +195,9 @@ def sample_shape(model: nn.Module, data: Data) -> tuple[int, ...]:
 
 def build_transforms(section: TrainingSection, model: nn.Module) -> list[Transform]:
     """Return what is done to gradients and parameters, in order; of a deep network the top alone is centered."""
+    deep = isinstance(model, DBN)
     table: list[tuple[float, Callable[[], Transform]]] = [
-        (section.centering, CenteredTop if isinstance(model, DBN) else Centering),
+        (section.centering, lambda: EachLayer(Centering(), layers=(-1,)) if deep else Centering()),
         (section.sparsity_rate, lambda: Sparsity(section.sparsity_target, section.sparsity_rate)),
         (section.weight_decay, lambda: WeightDecay(section.weight_decay)),
         (section.clip, lambda: ClipGradient(section.clip)),
