@@ -12,6 +12,7 @@ import pytest
 import torch
 from scipy import stats
 
+import harmonium as hm
 from harmonium import native
 from harmonium.types import (
     draw_bernoulli,
@@ -201,6 +202,31 @@ def test_both_ways_have_the_same_law(without: bool, monkeypatch: pytest.MonkeyPa
         assert abs(drawn.mean(dtype=torch.float64).item() - p) < 5 * math.sqrt(p * (1 - p) / len(normal))
     word_bits = np.unpackbits(draw_words(like, generator=generator).numpy().view(np.uint8)).reshape(-1, 16).mean(0)
     assert (np.abs(word_bits - 0.5) < 5 * 0.5 / math.sqrt(len(normal))).all()
+
+
+@pytest.mark.parametrize("without", [False, True], ids=["compiled", "PyTorch"])
+def test_chains_in_single_precision_have_the_law_of_the_machine(without: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against enumeration; the control has the law of biases that are 0.05 off."""
+    if without:
+        monkeypatch.setattr(native, "LIBRARY", None)
+    generator = seeded(5)
+    rbm = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(4), generator=generator)
+    with torch.no_grad():
+        for parameter in rbm.parameters():
+            parameter.copy_(0.8 * torch.randn(parameter.shape, generator=generator))
+    v = hm.sample(rbm, 200_000, n_steps=40, generator=generator)
+    counts = torch.bincount((v.long() << torch.arange(6)).sum(1), minlength=64).double()
+    states = ((torch.arange(64)[:, None] >> torch.arange(6)) & 1).float()
+
+    def tail() -> float:
+        with torch.no_grad():
+            law = (-rbm.free_energy(states)).double().softmax(0)
+        return float(stats.chisquare(counts.numpy(), (law * len(v)).numpy()).pvalue)
+
+    assert tail() > 1e-6
+    with torch.no_grad():
+        rbm.visible_bias.add_(0.05)
+    assert tail() < 1e-6
 
 
 def test_the_test_of_the_law_sees_a_spread_that_is_off() -> None:

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from harmonium import native
 from harmonium.data import (
     bars_and_stripes,
     checkerboard,
@@ -116,3 +117,11 @@ def test_ising_samples_have_the_exact_energy(generator: torch.Generator) -> None
 def test_too_large_a_lattice_is_refused() -> None:
     with pytest.raises(ValueError, match="must be 2, 3 or 4"):
         ising(10, size=5)
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=lambda draw: draw.__name__)
+def test_a_seed_gives_the_same_data_without_the_compiled_loops(draw, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = draw(5000, generator=torch.Generator().manual_seed(1))
+    monkeypatch.setattr(native, "LIBRARY", None)
+    assert torch.equal(first, draw(5000, generator=torch.Generator().manual_seed(1)))
+    assert not torch.equal(first, draw(5000, generator=torch.Generator().manual_seed(2)))

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from harmonium import native
 from harmonium.data import BinarizeEachTime, binarize, dequantize, scale, standardize, unstandardize, whiten
 
 SIGMAS = 5.0
@@ -115,3 +116,10 @@ def test_whitening_of_degenerate_data_is_finite() -> None:
         standardize(torch.tensor([[float("inf")], [1.0]]))
     with pytest.raises(ValueError, match="must be finite"):
         whiten(torch.tensor([[float("nan")]]))
+
+
+def test_a_seed_binarizes_alike_without_the_compiled_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.arange(256, dtype=torch.uint8).repeat(40, 1)
+    first = binarize(x, "sample", generator=torch.Generator().manual_seed(1))
+    monkeypatch.setattr(native, "LIBRARY", None)
+    assert torch.equal(first, binarize(x, "sample", generator=torch.Generator().manual_seed(1)))

@@ -21,11 +21,11 @@ def labelled_moons(n: int, *, noise: float = 0.1, generator: torch.Generator | N
     """Draw moons with the moon of each sample."""
     positive(n=n)
     label = draw_integers(2, (n,), generator=generator)
-    angle = math.pi * draw_uniform(torch.empty(n), generator=generator)
+    angle = math.pi * _uniform(n, generator=generator)
     upper = torch.stack([angle.cos(), angle.sin()], 1)
     lower = torch.stack([1 - angle.cos(), 0.5 - angle.sin()], 1)
     x = torch.where(label[:, None] == 0, upper, lower)
-    return x + noise * draw_normal(x, generator=generator), label
+    return x + noise * _normal(*x.shape, generator=generator), label
 
 
 def moons(n: int, *, noise: float = 0.1, generator: torch.Generator | None = None) -> Tensor:
@@ -40,10 +40,10 @@ def labelled_circles(
     """Draw circles with the circle of each sample: 0 outer, 1 inner."""
     positive(n=n)
     label = draw_integers(2, (n,), generator=generator)
-    angle = 2 * math.pi * draw_uniform(torch.empty(n), generator=generator)
+    angle = 2 * math.pi * _uniform(n, generator=generator)
     radius = torch.where(label == 0, 1.0, factor)
     x = radius[:, None] * torch.stack([angle.cos(), angle.sin()], 1)
-    return x + noise * draw_normal(x, generator=generator), label
+    return x + noise * _normal(*x.shape, generator=generator), label
 
 
 def circles(n: int, *, noise: float = 0.05, factor: float = 0.5, generator: torch.Generator | None = None) -> Tensor:
@@ -70,7 +70,7 @@ def labelled_mixture(
     positive(n=n, std=std)
     label = draw_integers(n_components, (n,), generator=generator)
     x = ring(n_components, radius).float()[label]
-    return x + std * draw_normal(x, generator=generator), label
+    return x + std * _normal(*x.shape, generator=generator), label
 
 
 def mixture(
@@ -112,7 +112,7 @@ def labelled_pinwheel(
     """Draw the pinwheel with the arm of each sample."""
     positive(n=n, n_arms=n_arms, radial_std=radial_std, tangential_std=tangential_std)
     label = draw_integers(n_arms, (n,), generator=generator)
-    noise = draw_normal(torch.empty(n, 2), generator=generator)
+    noise = _normal(n, 2, generator=generator)
     along, across = 1 + radial_std * noise[:, 0], tangential_std * noise[:, 1]
     angle = 2 * math.pi * label / n_arms + rate * along.exp()
     x = torch.stack([along * angle.cos() - across * angle.sin(), along * angle.sin() + across * angle.cos()], 1)
@@ -142,4 +142,13 @@ def checkerboard(n: int, *, generator: torch.Generator | None = None) -> Tensor:
     row = cell // 2
     column = 2 * (cell % 2) + row % 2
     corner = torch.stack([column, row], 1).float()
-    return 2 * (corner + draw_uniform(corner, generator=generator)) - 4
+    return 2 * (corner + _uniform(*corner.shape, generator=generator)) - 4
+
+
+# Drawn in double precision, which is PyTorch's work everywhere: a seed gives the same data on every installation.
+def _uniform(*shape: int, generator: torch.Generator | None) -> Tensor:
+    return draw_uniform(torch.empty(shape, dtype=torch.float64), generator=generator).float()
+
+
+def _normal(*shape: int, generator: torch.Generator | None) -> Tensor:
+    return draw_normal(torch.empty(shape, dtype=torch.float64), generator=generator).float()

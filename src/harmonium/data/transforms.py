@@ -69,7 +69,10 @@ def binarize(x: Tensor, how: str, *, levels: int | None = None, generator: torch
             raise ValueError(
                 "`x` has missing values (NaN), which cannot be binarized. Fill them or drop their samples."
             )
-        parts.append((y > 0.5 if how == "threshold" else draw_bernoulli(y, generator=generator)).to(torch.uint8))
+        # In double precision, which is PyTorch's work everywhere: a seed gives the same data on every installation.
+        parts.append(
+            (y > (0.5 if how == "threshold" else draw_uniform(y.double(), generator=generator))).to(torch.uint8)
+        )
     return torch.cat(parts)
 
 
