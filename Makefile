@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
 WORKERS ?= 2
-CODE := $(wildcard src tests examples benchmarks)
+CODE := $(wildcard src tests examples benchmarks setup.py)
 
 # The public data sets, where they are kept beside the checkout; tests that need them skip otherwise.
 ifneq ($(wildcard ../shared/data),)
@@ -23,7 +23,7 @@ help: ## say what there is to make
 
 setup: $(VENV)/.installed ## make .venv and install harmonium with all extras, once
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native.c
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "== setup"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -61,13 +61,13 @@ demo: setup ## the demonstration of the command line
 bench: $(BENCH)/.installed ## side by side with peers, in a virtual environment of its own
 	@$(BENCH)/bin/python -m benchmarks $(ARGS)
 
-$(BENCH)/.installed: pyproject.toml constraints.txt benchmarks/requirements.txt
+$(BENCH)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native.c benchmarks/requirements.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make bench PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python -m pip install -q -c constraints.txt -e ".[all]" -r benchmarks/requirements.txt
 	@touch $@
 
 clean: ## remove virtual environments, caches and builds
-	@rm -rf $(VENV) $(BENCH) build dist .coverage .coverage.* htmlcov
+	@rm -rf $(VENV) $(BENCH) build dist src/harmonium/_native* .coverage .coverage.* htmlcov
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
