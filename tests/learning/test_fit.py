@@ -116,6 +116,25 @@ def test_a_parameter_that_breaks_at_the_end_of_an_epoch_is_not_kept(generator: t
     assert torch.equal(rbm.weight, before)
 
 
+@pytest.mark.parametrize("place", [(0, 0), (-1, -1)])
+@pytest.mark.parametrize("kind", ["Bernoulli", "Multinary", "Gaussian"])
+def test_a_weight_that_breaks_is_seen_at_the_next_update(
+    kind: str, place: tuple[int, int], generator: torch.Generator
+) -> None:
+    """Bounded visible units have means that cannot grow; NaN still reaches the bias that is watched."""
+    rbm = make(kind)
+    x = draw_data(rbm, 32, generator)
+
+    class Break(hm.WeightDecay):
+        def after(self, model: nn.Module) -> None:
+            with torch.no_grad():
+                model.weight.view(-1, model.weight.shape[-1])[place] = torch.nan  # type: ignore[index, operator, union-attr]
+
+    with pytest.raises(hm.TrainingDiverged, match="The gradient of update 2"):
+        hm.fit(rbm, x, hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 1e-3), epochs=1, transforms=[Break(0.0)],
+               batch_size=8, monitors=[], generator=generator)  # fmt: skip
+
+
 def test_a_sane_rate_does_not_stop(generator: torch.Generator) -> None:
     rbm = make("Gaussian")
     x = draw_data(rbm, 100, generator)
