@@ -186,8 +186,8 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
     return words.view(like.shape)
 
 
-def draw_bernoulli(probability: Tensor, *, overwrite: bool = False, generator: torch.Generator | None = None) -> Tensor:
-    """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`, which `overwrite` may cost its values.
+def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`.
 
     With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), `2⁻¹⁶(w + 2¹⁵ + u)` is
     uniform on [0, 1) to the resolution of the dtype, and is compared with p. Elements that differ only in their leading

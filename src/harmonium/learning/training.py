@@ -188,7 +188,7 @@ class Training:
             transform.after(self.model)
 
     def _prepared(self, index: Tensor | None, batch: Any) -> Any:
-        x, *labels = batch if type(batch) is tuple else (batch,)
+        x, *labels = batch if isinstance(batch, tuple) else (batch,)
         if self.transform is not None:
             x = self.transform(x, generator=self.generator)
         some = self._parameters[0]

@@ -25,7 +25,7 @@ class Bernoulli(Units):
         return draw_bernoulli_of_field(field, generator=generator)
 
     def sample_given_mean(self, field: Tensor, mean: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw x = 1 with the probability `mean`, the same draw as `sample` makes."""
+        """Draw x = 1 with the probability `mean`: the draw that `sample` makes, up to the rounding of the mean."""
         return draw_bernoulli(mean, generator=generator)
 
     def mean(self, field: Tensor) -> Tensor:
