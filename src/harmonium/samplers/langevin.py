@@ -21,8 +21,8 @@ class Langevin(Sampler):
     With σ = √(2α), the default, the law tends to the model's as α → 0; at finite α it is biased, by O(α). Another
     `noise` samples at another temperature. `limit` clips each coordinate of the drift, a proximal step.
 
-    >>> Langevin(step_size=0.01).sigma
-    0.1414213562373095
+    >>> round(Langevin(step_size=0.01).sigma, 6)
+    0.141421
     """
 
     exact: ClassVar[bool] = False
