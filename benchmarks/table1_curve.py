@@ -14,8 +14,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from harmonium.experiments.table1.cells import PAPER, read_cells
 from harmonium.plots.style import BLUE, GRAY, INK, chart, legend, new_figure
-from harmonium.runs.table1 import PAPER, read_cells
 
 Record = dict[str, Any]
 TITLES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}

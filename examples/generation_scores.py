@@ -19,9 +19,9 @@ from torch import Tensor
 
 import harmonium as hm
 from harmonium.data import load, scale
-from harmonium.evaluation.choose_network import choose_network
-from harmonium.evaluation.gaussian_baselines import PCAGaussian, PixelGaussian
-from harmonium.evaluation.generation import generation_score
+from harmonium.evaluation.images.choose_network import choose_network
+from harmonium.evaluation.images.generation import generation_score
+from harmonium.laws.principal import PCAGaussian, PixelGaussian
 
 N_REAL, N_COMPONENTS = 10_000, 100
 

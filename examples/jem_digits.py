@@ -16,7 +16,7 @@ import torch
 
 import harmonium as hm
 from harmonium.data import load, scale
-from harmonium.evaluation.calibration import expected_calibration_error
+from harmonium.evaluation.classify.calibration import expected_calibration_error
 from harmonium.evaluation.ood import auroc
 from harmonium.evaluation.outlier_scores import outlier_scores
 

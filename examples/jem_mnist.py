@@ -23,7 +23,7 @@ from torch.nn.functional import pad
 
 import harmonium as hm
 from harmonium.data import load, scale
-from harmonium.evaluation.calibration import expected_calibration_error
+from harmonium.evaluation.classify.calibration import expected_calibration_error
 from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.evaluation.outlier_scores import outlier_scores
 

@@ -27,7 +27,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_LINES = 400
 ONE_CLASS_PACKAGES = {"units", "couplings", "samplers", "models"}
 VAGUE_MODULES = {"utils", "util", "helpers", "helper", "common", "core", "misc"}
-ADAPTERS = {"cli", "web", "plots", "runs", "sklearn"}
+ADAPTERS = {"cli", "plots", "runs", "experiments"}
 """Here `draw` may mean a picture, and randomness may enter as a `seed`."""
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
@@ -45,7 +45,7 @@ GLOBAL_RANDOMNESS = {
     "torch.cuda.manual_seed_all",
 }
 RANDOM_MODULES = ("random", "numpy.random", "torch.random", "torch.distributions")
-DRAWING = {PurePosixPath("types.py"), PurePosixPath("native.py")}
+DRAWING = {PurePosixPath("draws.py"), PurePosixPath("native.py")}
 TORCH_DRAWS = {
     f"torch.{name}"
     for name in (
@@ -161,7 +161,7 @@ def crowded(source: str, path: PurePosixPath) -> list[str]:
 
 
 def global_randomness(source: str, path: PurePosixPath) -> list[str]:
-    """Random numbers come from a generator that was passed, through the functions of `harmonium.types`."""
+    """Random numbers come from a generator that was passed, through the functions of `harmonium.draws`."""
     tree = ast.parse(source)
     names = aliases(tree)
     complaints = [
@@ -180,7 +180,7 @@ def global_randomness(source: str, path: PurePosixPath) -> list[str]:
             name = dotted(node.func, names)
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             if name in TORCH_DRAWS or (method in METHOD_DRAWS and not within(name, "harmonium")):
-                complaints.append(f"{path}:{node.lineno}: draws with {name or method}, not with harmonium.types")
+                complaints.append(f"{path}:{node.lineno}: draws with {name or method}, not with harmonium.draws")
     return complaints
 
 

@@ -14,15 +14,8 @@ from scipy import stats
 
 import harmonium as hm
 from harmonium import native
-from harmonium.types import (
-    draw_bernoulli,
-    draw_bernoulli_of_field,
-    draw_normal,
-    draw_step,
-    draw_uniform,
-    draw_words,
-    mean_difference,
-)
+from harmonium.draws import draw_bernoulli, draw_bernoulli_of_field, draw_normal, draw_step, draw_uniform, draw_words
+from harmonium.types import mean_difference
 
 BLOCK, CHUNK = 1024, 8 * 1024
 LENGTHS = [0, 1, 7, 32, BLOCK - 1, BLOCK, BLOCK + 1, CHUNK, 2 * CHUNK + 5 * BLOCK + 33]

@@ -10,12 +10,7 @@ import math
 import pytest
 import torch
 
-from harmonium.testing.contract import chi_square_tail, normal_quantile
-from harmonium.types import (
-    Estimate,
-    as_state,
-    check_dtype,
-    check_shape,
+from harmonium.draws import (
     draw_bernoulli,
     draw_binomial,
     draw_categorical,
@@ -25,10 +20,9 @@ from harmonium.types import (
     draw_poisson,
     draw_uniform,
     draw_words,
-    gradient,
-    softplus,
-    weighted,
 )
+from harmonium.testing.contract import chi_square_tail, normal_quantile
+from harmonium.types import Estimate, as_state, check_dtype, check_shape, gradient, softplus, weighted
 
 Z = normal_quantile(1e-6)
 

@@ -9,6 +9,7 @@ torch.Size([1])
 from harmonium.couplings import Bias, Conv2d, Coupling, Dense, Symmetric, ThirdOrder
 from harmonium.evaluation.likelihood import log_likelihood
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
+from harmonium.laws import GaussianLaw, UniformLaw
 from harmonium.learning import (
     CD,
     PCD,
@@ -41,19 +42,8 @@ from harmonium.learning import (
     initialize_layers,
     layer_rates,
 )
-from harmonium.models import (
-    DBN,
-    JEM,
-    MLP,
-    RBM,
-    BoltzmannMachine,
-    GaussianLaw,
-    NeuralEBM,
-    SmallConv,
-    SmallResidual,
-    Tempered,
-    UniformLaw,
-)
+from harmonium.models import DBN, JEM, RBM, BoltzmannMachine, NeuralEBM, Tempered
+from harmonium.networks import MLP, SmallConv, SmallResidual
 from harmonium.partition import ais, exact_log_z, log_z, reverse_ais
 from harmonium.samplers import (
     MALA,

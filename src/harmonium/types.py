@@ -1,4 +1,4 @@
-"""What every other module speaks of: states, energies, estimates with errors, shape checks and random draws."""
+"""What every other module speaks of: states, energies, estimates with errors, and checks of shapes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from harmonium import native
-
-_LOWEST = torch.iinfo(torch.int64).min
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -169,115 +167,6 @@ def add_product(parameter: nn.Parameter, left: Tensor, right: Tensor, scale: flo
 def softplus(x: Tensor) -> Tensor:
     """Return `log(1 + e^x)`, right to the last digit: PyTorch's default drops e^{-x} above x = 20."""
     return torch.nn.functional.softplus(x, threshold=40.0)
-
-
-def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw uniform 16-bit words in -32768..32767 in the shape of `like`, four from each 64-bit integer.
-
-    They are laid out in memory as `like` is, so that what is computed from both runs straight through.
-    """
-    n = like.numel()
-    wide = torch.empty(-(-n // 4), dtype=torch.int64, device=like.device)
-    if not native.fill_words(wide, generator=generator):
-        wide.random_(_LOWEST, None, generator=generator)
-    words = wide.view(torch.int16)[:n]
-    if like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last):
-        return words.as_strided(like.shape, like.stride())
-    return words.view(like.shape)
-
-
-def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw 0/1 values with `P(1) = probability`, in the dtype of `probability`.
-
-    With a uniform 16-bit word w in -2¹⁵..2¹⁵-1 for each element and a uniform u in [0, 1), `2⁻¹⁶(w + 2¹⁵ + u)` is
-    uniform on [0, 1) to the resolution of the dtype, and is compared with p. Elements that differ only in their leading
-    axes (a multiple of 1,024 places, where it is compiled) share u, which ties their last 2⁻¹⁶: a covariance below
-    2⁻³⁴. A fourth of the cost of `torch.bernoulli`; compiled, 1 %.
-    """
-    drawn = native.bernoulli(probability, generator=generator)
-    if drawn is not None:
-        return drawn
-    words = draw_words(probability, generator=generator)
-    # The small gap below 2⁻¹⁶ keeps the sum under 1 after rounding: probability 1 always draws 1.
-    width = 2.0**-16 - torch.finfo(probability.dtype).eps
-    dither = probability.new_empty(probability.shape[-1:]).uniform_(0.5, 0.5 + width, generator=generator)
-    return torch.add(dither, words, alpha=2.0**-16).lt_(probability)
-
-
-def draw_bernoulli_of_field(field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw 0/1 values with `P(1) = σ(field)`, in the dtype of `field`: `draw_bernoulli` without a pass for the mean."""
-    drawn = native.bernoulli_of_field(field, generator=generator)
-    return draw_bernoulli(field.sigmoid(), generator=generator) if drawn is None else drawn
-
-
-def draw_uniform(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw uniform values in [0, 1) with the shape, dtype and device of `like`."""
-    drawn = torch.empty_like(like)
-    if not native.fill_uniform(drawn, generator=generator):
-        _as_stored(drawn).uniform_(generator=generator)
-    return drawn
-
-
-def draw_normal(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw standard normal values with the shape, dtype and device of `like`."""
-    drawn = torch.empty_like(like)
-    if not native.fill_normal(drawn, generator=generator):
-        _as_stored(drawn).normal_(generator=generator)
-    return drawn
-
-
-def draw_step(
-    x: Tensor, slope: Tensor, step: float, scale: float, *, generator: torch.Generator | None = None
-) -> Tensor:
-    """Draw `x + step · slope + scale · ε` with standard normal ε: a step of Langevin dynamics."""
-    drawn = native.noisy_step(x, slope, step, scale, generator=generator)
-    if drawn is None:
-        drawn = torch.add(x, slope, alpha=step).add_(draw_normal(x, generator=generator), alpha=scale)
-    return drawn
-
-
-def _as_stored(x: Tensor) -> Tensor:
-    """Return a view of x in the order of its memory: images with their channels innermost are drawn 7 times as fast."""
-    return x.permute(0, 2, 3, 1) if x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last) else x
-
-
-def draw_integers(
-    n: int, shape: Iterable[int], *, generator: torch.Generator | None = None, device: torch.device | None = None
-) -> Tensor:
-    """Draw int64 values uniform in 0..n-1."""
-    return torch.randint(n, tuple(shape), generator=generator, device=device)
-
-
-def draw_permutation(n: int, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw a permutation of 0..n-1, int64, on the CPU."""
-    return torch.randperm(n, generator=generator)
-
-
-def draw_categorical(probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw one-hot vectors along the last axis with these probabilities, by inverting their cumulative sum.
-
-    One uniform u in (0, 1] a vector picks the first class whose cumulative sum reaches u, so that a class of
-    probability zero is never drawn. They need not add up to one, but must not all be zero.
-    """
-    cumulative = probability.cumsum(-1)
-    u = 1 - draw_uniform(probability[..., :1], generator=generator)
-    below = cumulative.lt_(u.mul_(cumulative[..., -1:]))  # 1 for the classes before the one that is drawn
-    drawn = torch.empty_like(below)
-    torch.sub(below[..., :-1], below[..., 1:], out=drawn[..., 1:])
-    torch.sub(1.0, below[..., :1], out=drawn[..., :1])
-    return drawn
-
-
-def draw_binomial(n: int, probability: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw the number of successes in n trials, in the dtype of `probability`."""
-    if probability.is_meta:  # PyTorch has no shape rule for binomial draws
-        return torch.empty_like(probability)
-    return torch.binomial(torch.full_like(probability, n), probability, generator=generator)
-
-
-def draw_poisson(rate: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-    """Draw Poisson counts with the given rates, in their dtype."""
-    return torch.poisson(rate, generator=generator)
 
 
 def as_state(x: Tensor | Mapping[str, Tensor], layer: str) -> State:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harmonium.cli.entry import run
-from harmonium.runs.face_recipe import DENSE, RECIPES
-from harmonium.runs.faces import SETTINGS, FaceRun
+from harmonium.experiments.faces.folder import SETTINGS, FaceRun
+from harmonium.experiments.faces.recipe import DENSE, RECIPES
 
 
 def test_sizes_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from harmonium.cli.commands import app
 from harmonium.cli.signals import SignalGuard, Stopped
 from harmonium.data import load
+from harmonium.experiments.table1 import cells as table1
+from harmonium.experiments.table1.feature_recipe import FeatureRecipe
 from harmonium.learning import Training
-from harmonium.runs import table1
-from harmonium.runs.feature_recipe import FeatureRecipe
 
 SMALL = FeatureRecipe(n_filters=8, kernel=4, n_patches=500, epochs=1, batch_size=64, grid=2)
 

@@ -13,12 +13,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_normal, draw_uniform
 from harmonium.models import RBM, BoltzmannMachine
 from harmonium.samplers import MALA, Gibbs, Langevin, Metropolis, ParallelTempering, Sampler
 from harmonium.samplers.base import Info
 from harmonium.samplers.gradient import energy_and_slope
 from harmonium.testing import ALL_MACHINES, ALL_SAMPLERS, ContractError, ExactLaw, check_no_drift, scatter, tiny_rbm
-from harmonium.types import EnergyModel, State, draw_normal, draw_uniform
+from harmonium.types import EnergyModel, State
 from harmonium.units import Bernoulli, Gaussian, Mixed
 
 NAN = float("nan")

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_bernoulli, draw_normal
 from harmonium.testing import ALL_UNITS, ContractError, check_unit
-from harmonium.types import draw_bernoulli, draw_normal
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, NReLU, Poisson, Spin, Units
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import harmonium as hm
-from harmonium.learning.dense_pair import DensePair
+from harmonium.learning.objectives.dense_pair import DensePair
 from harmonium.testing import tiny_rbm
 from harmonium.testing.machines import TINY_UNITS
 from tests.learning.machines import draw_data, gradient_of

@@ -10,7 +10,7 @@ import torch
 
 import harmonium as hm
 from harmonium.learning import Mixing
-from harmonium.learning.health import messages
+from harmonium.learning.monitors.health import messages
 
 HEALTHY: dict[str, Any] = {
     "n_hidden": 500,

@@ -9,7 +9,7 @@ import torch
 
 import harmonium as hm
 from harmonium.learning import Fit, HiddenUnits, History, Mixing, Training
-from harmonium.learning.monitors import _pseudo_likelihood
+from harmonium.learning.monitors.monitors import _pseudo_likelihood
 from harmonium.samplers import split_r_hat
 from harmonium.testing import scatter
 from tests.learning.machines import draw_data, make

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from harmonium.learning.cloud_starts import cloud_starts
+from harmonium.laws.clouds import cloud_starts
 
 
 def test_clouds_have_their_covariance_and_the_rest_that_of_the_images(generator: torch.Generator) -> None:

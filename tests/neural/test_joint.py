@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import harmonium as hm
-from harmonium.learning.joint import saturation
+from harmonium.learning.objectives.joint_likelihood import saturation
 from harmonium.learning.snapshot import restore, snapshot
 from harmonium.learning.training import Training
 from tests.neural.quadrature import draw_from, line

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 import harmonium as hm
+from harmonium.draws import draw_normal
 from harmonium.partition.log_z import bennett
 from harmonium.testing import tiny_rbm
 from harmonium.testing.contract import normal_quantile
-from harmonium.types import draw_normal
 
 
 def paired_rbm(n: int = 30, scale: float = 2.0) -> tuple[hm.RBM, float]:

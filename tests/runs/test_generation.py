@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harmonium.cli.entry import run as command
-from harmonium.evaluation import choose_network as choosing
+from harmonium.evaluation.images import choose_network as choosing
 from harmonium.runs import Config, Run, score_samples, train
 
 

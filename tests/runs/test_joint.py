@@ -12,7 +12,8 @@ from benchmarks.kill_resume import fingerprint
 from harmonium.evaluation.ood import auroc
 from harmonium.evaluation.outlier_scores import outlier_scores
 from harmonium.learning import Callback, Guard, JointLikelihood, Training, snapshot
-from harmonium.models import JEM, SmallConv
+from harmonium.models import JEM
+from harmonium.networks import SmallConv
 from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, train
 from harmonium.runs.build import build_training
 from harmonium.runs.config import merge

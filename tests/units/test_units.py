@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from harmonium.draws import draw_bernoulli
 from harmonium.testing import ALL_UNITS, check_unit
-from harmonium.types import draw_bernoulli, softplus
+from harmonium.types import softplus
 from harmonium.units import (
     Bernoulli,
     Binomial,

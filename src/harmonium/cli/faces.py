@@ -11,13 +11,13 @@ import typer
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
 from harmonium.cli.signals import SignalGuard
-from harmonium.evaluation.inception import inception as inception_of
+from harmonium.evaluation.images.inception import inception as inception_of
+from harmonium.experiments.faces.folder import TABLE, FaceRun
+from harmonium.experiments.faces.pictures import face_pictures
+from harmonium.experiments.faces.recipe import DENSE, RECIPES
+from harmonium.experiments.faces.scores import draw_all, score_faces, suffix, table_of_faces
+from harmonium.experiments.faces.training import train_faces
 from harmonium.runs.atomic import write_atomic
-from harmonium.runs.face_pictures import face_pictures
-from harmonium.runs.face_recipe import DENSE, RECIPES
-from harmonium.runs.face_scores import draw_all, score_faces, suffix, table_of_faces
-from harmonium.runs.face_training import train_faces
-from harmonium.runs.faces import TABLE, FaceRun
 
 
 def faces_command(
@@ -78,7 +78,7 @@ def faces_command(
     pictures = face_pictures(run, dbn, images, drawn, data_dir=data_dir)
     from harmonium.plots.faces import frechet_curve, write_face_pictures
 
-    for path in write_face_pictures(pictures, folder / "figures"):
+    for path in write_face_pictures(pictures.samples, pictures.groups(), folder / "figures"):
         show.event("picture", path=str(path))
     show.line(f"pictures: {folder / 'figures'}")
     records = score_faces(run, dbn, images, drawn, network=features, say=show.line)

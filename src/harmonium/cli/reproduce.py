@@ -12,8 +12,7 @@ from harmonium.cli.faces import faces_command
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
 from harmonium.cli.signals import SignalGuard
-from harmonium.runs.atomic import write_atomic
-from harmonium.runs.table1 import (
+from harmonium.experiments.table1.cells import (
     PAPER,
     RECIPES,
     Cell,
@@ -24,6 +23,7 @@ from harmonium.runs.table1 import (
     train_cell,
     within,
 )
+from harmonium.runs.atomic import write_atomic
 
 group = typer.Typer(name="reproduce", help="Repeat published experiments.", no_args_is_help=True)
 group.command("faces")(faces_command)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harmonium.types import draw_normal
+from harmonium.draws import draw_normal
 
 
 class Coupling(nn.Module, ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_uniform
+from harmonium.draws import draw_uniform
 
 CRITICAL_BETA = 0.44068679350977147
 """The critical inverse temperature of the infinite square lattice, `½ log(1 + √2)` (Onsager 1944)."""

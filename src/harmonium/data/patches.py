@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_integers
+from harmonium.draws import draw_integers
 
 
 def draw_patches(x: Tensor, n_patches: int, size: int, *, generator: torch.Generator | None = None) -> Tensor:

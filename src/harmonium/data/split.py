@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_permutation
+from harmonium.draws import draw_permutation
 
 THREE_WAYS = (0.8, 0.1, 0.1)
 """Train, valid, test: the split of data that come without one."""

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_integers, draw_normal, draw_uniform
+from harmonium.draws import draw_integers, draw_normal, draw_uniform
 
 
 def positive(**numbers: float) -> None:

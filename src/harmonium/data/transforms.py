@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_bernoulli, draw_uniform
+from harmonium.draws import draw_bernoulli, draw_uniform
 
 DESCRIPTIONS: dict[str, str] = {
     "threshold": "binarized by x > levels/2",

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings import Bias
+from harmonium.draws import draw_uniform
 from harmonium.learning import Monitor, ParameterAverage, Training
 from harmonium.learning.history import Record
 from harmonium.models import BoltzmannMachine
 from harmonium.partition.log_z import bennett
 from harmonium.samplers import Gibbs
-from harmonium.types import State, draw_uniform
+from harmonium.types import State
 
 _N_ROWS = 2048
 _WIDEST_LEG = 0.3

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_permutation
+from harmonium.draws import draw_permutation
 
 _BLOCK = 64  # permutations evaluated together
 

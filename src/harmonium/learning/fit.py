@@ -12,9 +12,9 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium.learning.batches import Source
 from harmonium.learning.history import History
-from harmonium.learning.monitors import Monitor, default_monitors
+from harmonium.learning.monitors.monitors import Monitor, default_monitors
 from harmonium.learning.training import BatchTransform, Callback, Training
-from harmonium.learning.transforms import Transform
+from harmonium.learning.transforms.transforms import Transform
 
 
 def fit(

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from harmonium.draws import draw_permutation
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.fit import fit
 from harmonium.learning.history import History
-from harmonium.learning.initialize import initialize
+from harmonium.learning.starts.initialize import initialize
 from harmonium.learning.training import BatchTransform, Callback
-from harmonium.learning.transforms import Transform
+from harmonium.learning.transforms.transforms import Transform
 from harmonium.models import DBN
-from harmonium.types import draw_permutation
 
 _N_ROWS = 512
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from harmonium.learning.contrastive import Phases
 from harmonium.learning.history import History
+from harmonium.learning.objectives.contrastive import Phases
 from harmonium.learning.training import Training
 from harmonium.types import State
 

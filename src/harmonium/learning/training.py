@@ -14,17 +14,18 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium.couplings import Conv2d
+from harmonium.draws import draw_permutation
 from harmonium.learning.batches import Batches, Source, ends
-from harmonium.learning.contrastive import Phases
-from harmonium.learning.guard import Guard
-from harmonium.learning.health import HealthWarning, messages
 from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
-from harmonium.learning.monitors import Monitor
+from harmonium.learning.monitors.guard import Guard
+from harmonium.learning.monitors.health import HealthWarning, messages
+from harmonium.learning.monitors.monitors import Monitor
+from harmonium.learning.objectives.contrastive import Phases
 from harmonium.learning.optimizer_step import take_step
-from harmonium.learning.transforms import Transform
+from harmonium.learning.transforms.transforms import Transform
 from harmonium.models import DBN, RBM, BoltzmannMachine
-from harmonium.types import State, draw_permutation, keep_freed_memory
+from harmonium.types import State, keep_freed_memory
 from harmonium.units import Units
 
 BatchTransform = Callable[..., Tensor]

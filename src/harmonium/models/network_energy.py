@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from harmonium.types import check_dtype, check_shape, draw_uniform
+from harmonium.draws import draw_uniform
+from harmonium.types import check_dtype, check_shape
 
 
 class NetworkEnergy(nn.Module, ABC):

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_uniform
 from harmonium.partition.base import Path, Reference, path_of
 from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
 from harmonium.samplers import Gibbs
-from harmonium.types import EnergyModel, Estimate, State, draw_uniform, keep_freed_memory
+from harmonium.types import EnergyModel, Estimate, State, keep_freed_memory
 
 Progress = Callable[[int, int], None]
 """Called with the number of temperatures done and their total."""

@@ -7,12 +7,13 @@ import math
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_normal, draw_uniform
+from harmonium.laws.gaussian import GaussianLaw
+from harmonium.laws.uniform import UniformLaw
 from harmonium.models.frozen import frozen
-from harmonium.models.gaussian_law import GaussianLaw
-from harmonium.models.uniform_law import UniformLaw
 from harmonium.partition.path import PathPoint
 from harmonium.samplers.gradient import energy_and_slope
-from harmonium.types import EnergyModel, State, draw_normal, draw_uniform
+from harmonium.types import EnergyModel, State
 
 Law = GaussianLaw | UniformLaw
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,13 @@ from torch import Tensor
 
 from harmonium.plots.grids import mosaic, save_grid
 from harmonium.plots.style import BLUE, GRAY, INK, chart, new_figure, picture
-from harmonium.runs.face_pictures import FacePictures
 
 
-def write_face_pictures(pictures: FacePictures, folder: Path) -> list[Path]:
-    """Write the samples, reconstructions, colored and neighboring images as PNG files; return their paths."""
+def write_face_pictures(samples: Tensor, groups: Mapping[str, dict[str, Tensor]], folder: Path) -> list[Path]:
+    """Write samples as a grid and each group of rows (see `image_rows`) under its name as PNG; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    shape = tuple(pictures.samples.shape[1:])
     paths = [folder / "samples.png"]
-    save_grid(pictures.samples, shape, paths[0], limits=(0.0, 1.0))
-    groups: dict[str, dict[str, Tensor]] = {
-        "reconstructions": pictures.reconstructions,
-        "not_faces": pictures.not_faces,
-        "colored": pictures.colored,
-        "photographs": pictures.photographs,
-        "neighbors": pictures.neighbors,
-    }
+    save_grid(samples, tuple(samples.shape[1:]), paths[0], limits=(0.0, 1.0))
     for name, rows in groups.items():
         if rows:
             paths.append(folder / f"{name}.png")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from harmonium.evaluation.calibration import reliability
+from harmonium.evaluation.classify.calibration import reliability
 from harmonium.evaluation.outlier_scores import outlier_scores
 from harmonium.models import JEM
 from harmonium.plots.grids import sample_grid

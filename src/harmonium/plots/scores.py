@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from harmonium.evaluation.calibration import Reliability
+from harmonium.evaluation.classify.calibration import Reliability
 from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.plots.style import BLUE, COLORS, GRAY, ORANGE, bars, chart, edges_of, legend, new_figure
 from harmonium.types import EnergyModel

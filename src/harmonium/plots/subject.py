@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.data import Data
+from harmonium.draws import draw_uniform
 from harmonium.models import DBN, BoltzmannMachine
 from harmonium.models.frozen import frozen
 from harmonium.plots.grids import Limits, limits_of
 from harmonium.plots.scores import free_energies
 from harmonium.samplers import MALA, Gibbs, Sampler
 from harmonium.samplers.sample import starting_points
-from harmonium.types import draw_uniform
 
 N_CHAINS = 100
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from harmonium.data import Column, Data
+from harmonium.draws import draw_normal
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import (
     CD,
@@ -40,7 +41,6 @@ from harmonium.runs.joint_scores import joint_scores
 from harmonium.runs.prepare import Prepared, complete
 from harmonium.runs.task import Task
 from harmonium.samplers import Sampler
-from harmonium.types import draw_normal
 from harmonium.units import (
     Bernoulli,
     Binomial,

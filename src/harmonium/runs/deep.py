@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from harmonium.data import Data
 from harmonium.learning import JointCD, LayerFit, MeanFieldCD, Monitor, initialize_layers, layer_rates
+from harmonium.learning.monitors.layer_turns import LayerTurns, network
 from harmonium.models import DBN
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
 from harmonium.runs.config import Config
-from harmonium.runs.layer_turns import LayerTurns, network
 from harmonium.runs.prepare import SPLITS, Prepared
 from harmonium.runs.task import Task
 from harmonium.units import Bernoulli

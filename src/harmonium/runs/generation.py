@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from harmonium.data import load
-from harmonium.evaluation.choose_network import choose_network
-from harmonium.evaluation.generation import generation_score
+from harmonium.evaluation.images.choose_network import choose_network
+from harmonium.evaluation.images.generation import generation_score
 from harmonium.runs.draw import draw
 from harmonium.runs.run import Run
 

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from harmonium.data import Data
+from harmonium.draws import draw_uniform
 from harmonium.runs.prepare import complete
 from harmonium.runs.run import Run
 from harmonium.samplers import sample
-from harmonium.types import EnergyModel, draw_uniform
+from harmonium.types import EnergyModel
 
 HALVES = {"top": (-2, 0), "bottom": (-2, 1), "left": (-1, 0), "right": (-1, 1), "half": (-2, 1)}
 """Halves of an image by their names: the axis, and which half of it is missing."""

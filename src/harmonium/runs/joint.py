@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.data import Data
-from harmonium.learning import ClassGaussians, Guard, JointCurves, JointLikelihood, ReplayBuffer, cloud_starts
+from harmonium.draws import draw_permutation
+from harmonium.laws import ClassGaussians, cloud_starts
+from harmonium.learning import Guard, JointCurves, JointLikelihood, ReplayBuffer
 from harmonium.models import JEM
 from harmonium.runs.config import Config
 from harmonium.runs.networks import NETWORKS
 from harmonium.runs.prepare import SPLITS, Prepared, real_values, scaled
 from harmonium.runs.task import Task
 from harmonium.samplers import Langevin
-from harmonium.types import draw_permutation
 
 UNUSED = (
     "data.binarize",

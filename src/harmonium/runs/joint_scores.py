@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from harmonium.evaluation.calibration import expected_calibration_error
+from harmonium.evaluation.classify.calibration import expected_calibration_error
 from harmonium.evaluation.likelihood import log_likelihood
 from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.evaluation.outlier_scores import outlier_scores

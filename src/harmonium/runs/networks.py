@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from harmonium.models import MLP, SmallConv, SmallResidual
+from harmonium.networks import MLP, SmallConv, SmallResidual
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from harmonium.data import DATASETS, load, scale
-from harmonium.types import draw_uniform
+from harmonium.draws import draw_uniform
 
 if TYPE_CHECKING:
     from harmonium.runs.run import Run

@@ -9,9 +9,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_step
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gradient import check_continuous, energy_and_slope
-from harmonium.types import EnergyModel, State, draw_step
+from harmonium.types import EnergyModel, State
 
 
 @dataclass(frozen=True)

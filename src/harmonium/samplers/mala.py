@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_normal, draw_uniform
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gradient import check_continuous, energy_and_slope
-from harmonium.types import EnergyModel, State, draw_normal, draw_uniform
+from harmonium.types import EnergyModel, State
 
 
 @dataclass(frozen=True)

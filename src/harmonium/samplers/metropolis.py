@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_integers, draw_normal, draw_uniform
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
-from harmonium.types import EnergyModel, State, draw_integers, draw_normal, draw_uniform, without_gradient
+from harmonium.types import EnergyModel, State, without_gradient
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_uniform
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler, data_layer
 from harmonium.samplers.gibbs import Gibbs
-from harmonium.types import EnergyModel, State, draw_uniform, without_gradient
+from harmonium.types import EnergyModel, State, without_gradient
 
 
 @dataclass(frozen=True)

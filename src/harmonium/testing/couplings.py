@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings import Bias, Conv2d, Coupling, Dense, Symmetric, ThirdOrder
+from harmonium.draws import draw_normal
 from harmonium.testing.contract import ContractError, random_generator, require, require_close, require_shape
-from harmonium.types import draw_normal
 
 Shapes = tuple[tuple[int, ...], ...]
 

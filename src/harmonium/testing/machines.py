@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings import Bias, Coupling, Dense, Symmetric, ThirdOrder
+from harmonium.draws import draw_categorical, draw_normal
 from harmonium.models import RBM, BoltzmannMachine
 from harmonium.testing.contract import ContractError, random_generator
-from harmonium.types import State, draw_categorical, draw_normal
+from harmonium.types import State
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin, Units
 
 Machine = TypeVar("Machine", bound=BoltzmannMachine)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import torch
 
+from harmonium.draws import draw_integers, draw_uniform
 from harmonium.models import RBM, BoltzmannMachine
 from harmonium.partition import ais, exact_log_z
 from harmonium.testing.contract import FALSE_ALARM, normal_quantile, random_generator, require
 from harmonium.testing.machines import scatter
-from harmonium.types import Estimate, draw_integers, draw_uniform
+from harmonium.types import Estimate
 from harmonium.units import Bernoulli
 
 Estimator = Callable[..., Estimate]

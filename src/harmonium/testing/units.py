@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_uniform
 from harmonium.testing.contract import (
     FALSE_ALARM,
     chi_square_tail,
@@ -18,7 +19,6 @@ from harmonium.testing.contract import (
     require_close,
     require_shape,
 )
-from harmonium.types import draw_uniform
 from harmonium.units import (
     Bernoulli,
     Binomial,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_categorical
+from harmonium.draws import draw_categorical
 from harmonium.units.base import Units
 
 

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from harmonium.types import draw_normal, gradient, weighted_sum
+from harmonium.draws import draw_normal
+from harmonium.types import gradient, weighted_sum
 from harmonium.units.base import Units
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_categorical, softplus
+from harmonium.draws import draw_categorical
+from harmonium.types import softplus
 from harmonium.units.base import Units
 
 

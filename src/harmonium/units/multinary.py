@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_bernoulli_of_field, draw_normal, softplus
+from harmonium.draws import draw_bernoulli_of_field, draw_normal
+from harmonium.types import softplus
 from harmonium.units.activation import Activation, find_activation
 from harmonium.units.base import Units
 

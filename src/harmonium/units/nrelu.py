@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_categorical, softplus
+from harmonium.draws import draw_categorical
+from harmonium.types import softplus
 from harmonium.units.base import Units
 
 _N_TERMS = 40  # Σ_{n > 40} softplus(½ - n) < 1e-17

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_poisson
+from harmonium.draws import draw_poisson
 from harmonium.units.base import Units
 
 

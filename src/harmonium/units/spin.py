@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.types import draw_bernoulli_of_field, softplus
+from harmonium.draws import draw_bernoulli_of_field
+from harmonium.types import softplus
 from harmonium.units.base import Units
 
 

@@ -1,0 +1,1 @@
+"""How good a model's features and class probabilities are."""

@@ -1,0 +1,1 @@
+"""Published experiments, repeated with the models of this package."""

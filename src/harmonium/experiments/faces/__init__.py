@@ -1,0 +1,1 @@
+"""Color faces from a deep belief network."""

@@ -1,0 +1,124 @@
+"""What is shown of a network of faces: samples, reconstructions, gray pictures in color, nearest neighbors."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate, pad
+
+from harmonium.data import Data, MissingDataError, load
+from harmonium.evaluation.images.neighbors import nearest_neighbors
+from harmonium.experiments.faces.folder import FaceRun, as_floats
+from harmonium.experiments.faces.network import pictures_of, reconstruct_faces, values_of
+from harmonium.models import DBN
+from harmonium.units import Multinary
+
+LUMINANCE = (0.299, 0.587, 0.114)
+"""Red, green and blue in a gray value (ITU-R BT.601)."""
+
+
+@dataclass(frozen=True, eq=False)
+class FacePictures:
+    """Rows of images in [0, 1], `(n, 3, size, size)` each, by the name of the row; one entry for each picture."""
+
+    samples: Tensor
+    reconstructions: dict[str, Tensor]
+    not_faces: dict[str, Tensor]
+    colored: dict[str, Tensor]
+    photographs: dict[str, Tensor]
+    neighbors: dict[str, Tensor]
+
+    def groups(self) -> dict[str, dict[str, Tensor]]:
+        """Return the rows of each picture by its name, all but the samples."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "samples"}
+
+
+def face_pictures(
+    run: FaceRun, dbn: DBN, data: Data, drawn: dict[str, Tensor], *, n: int = 12, data_dir: str | None = None
+) -> FacePictures:
+    """Return the images to show; sets that are not in the data directory are left out."""
+    test = as_floats(data.test if data.test is not None else data.train)[:n]
+    gray = gray_of(test).expand(-1, 3, -1, -1)
+    samples = drawn["dbn"]
+    others = _other_images("cifar10", n, run.size, data_dir)
+    old = _other_images("olivetti", n, run.size, data_dir)
+    old = None if old is None else _framed(old)
+    return FacePictures(
+        samples=samples[:100],
+        reconstructions=_rebuilt(dbn, test),
+        not_faces={} if others is None else _rebuilt(dbn, others),
+        colored={"gray": gray, "colored": color_faces(dbn, gray_of(test)), "original": test},
+        photographs={} if old is None else {"gray": old, "colored": color_faces(dbn, gray_of(old))},
+        neighbors=_neighbors(samples[:n], as_floats(data.train)),
+    )
+
+
+def gray_of(x: Tensor) -> Tensor:
+    """Return the gray values `(n, 1, height, width)` of color images.
+
+    >>> round(gray_of(torch.ones(1, 3, 1, 1)).item(), 6)
+    1.0
+    """
+    weight = x.new_tensor(LUMINANCE).view(3, 1, 1)
+    return (x * weight).sum(-3, keepdim=True)
+
+
+@torch.no_grad()
+def color_faces(dbn: DBN, gray: Tensor, *, n_steps: int | None = None) -> Tensor:
+    """Return color images whose gray values are those given: the network fills in what they leave open.
+
+    Starting from the mean image in this gray, each step reconstructs the image from its code and puts the given gray
+    values back, which alternates projections onto the images that the network knows and onto those with this gray.
+    `gray` is `(n, 1, height, width)` in [0, 1]. Steps are 100, but 3 above multinary units: the way through their
+    curves is no projection, and colors grow from step to step.
+    """
+    if n_steps is None:
+        n_steps = 3 if isinstance(dbn.visible, Multinary) else 100
+    mean = dbn.down(gray.new_zeros(1, *dbn.shapes[-2]), len(dbn) - 1)
+    target = values_of(dbn, gray)
+    x = mean + (target - gray_of(mean))
+    for _ in range(n_steps):
+        made = dbn.reconstruct(x, len(dbn) - 1)
+        x = made + (target - gray_of(made))
+    return pictures_of(dbn, x)
+
+
+def fitted_size(x: Tensor, size: int) -> Tensor:
+    """Return images resized to `size` x `size`, in [0, 1]."""
+    if x.shape[-1] == size and x.shape[-2] == size:
+        return x
+    return interpolate(x, size=(size, size), mode="bicubic", align_corners=False, antialias=True).clamp(0, 1)
+
+
+def _rebuilt(dbn: DBN, x: Tensor) -> dict[str, Tensor]:
+    rows = {f"from level {depth}": reconstruct_faces(dbn, x, depth) for depth in range(1, len(dbn) + 1)}
+    return {"data": x} | rows
+
+
+def _neighbors(samples: Tensor, train: Tensor) -> dict[str, Tensor]:
+    index = nearest_neighbors(samples, train, 3).index
+    rows = {f"neighbor {k + 1}": train[index[:, k]] for k in range(3)}
+    return {"samples": samples} | rows
+
+
+def _framed(x: Tensor, share: float = 0.65) -> Tensor:
+    """Return pictures shrunk to a share of the frame, their edges drawn out to fill it: faces as large as in CelebA."""
+    size = x.shape[-1]
+    inner = round(share * size)
+    left, top = (size - inner) // 2, (size - inner) // 2
+    sides = (left, size - inner - left, top, size - inner - top)
+    return pad(fitted_size(x, inner), sides, mode="replicate")
+
+
+def _other_images(name: str, n: int, size: int, data_dir: str | None) -> Tensor | None:
+    """Return test images of another set in three channels, or None if its files are not there."""
+    try:
+        data = load(name, data_dir=data_dir)
+    except MissingDataError:
+        return None
+    x = as_floats(data.test if data.test is not None else data.train)
+    rows = x[torch.linspace(0, len(x) - 1, n).long()]
+    return fitted_size(rows.expand(-1, 3, -1, -1), size)

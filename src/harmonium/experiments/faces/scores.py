@@ -1,0 +1,148 @@
+"""What the samples of a network of faces are worth, beside Gaussian baselines and over the time of training."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from safetensors.torch import save as tensors_to_bytes
+from torch import Tensor
+
+from harmonium.data import Data
+from harmonium.evaluation.images.feature_network import EFFICIENTNET_LITE0, FeatureNetwork, efficientnet_lite0
+from harmonium.evaluation.images.frechet import FrechetScore, frechet_distance, frechet_floor, frechet_score, with_error
+from harmonium.evaluation.images.neighbors import copy_check
+from harmonium.evaluation.images.precision_recall import precision_recall
+from harmonium.experiments.faces.folder import CURVE, SCORES, FaceRun, Message, as_floats
+from harmonium.experiments.faces.network import sample_faces
+from harmonium.laws.principal import PCAGaussian, PixelGaussian
+from harmonium.models import DBN
+from harmonium.runs.atomic import write_atomic
+
+BASELINES = ("noise", "pca", "pca_top")
+N_CURVE = 500
+"""Samples of each point of the curve over time."""
+
+
+def draw_all(run: FaceRun, dbn: DBN, data: Data) -> dict[str, Tensor]:
+    """Return images in [0, 1] of the network and of the baselines by their names, kept in the folder as bytes."""
+    path = run.folder / "samples.safetensors"
+    if not path.is_file():
+        x, n = as_floats(data.train), run.n_samples
+        top = min(run.recipe.n_hidden, x[0].numel(), len(x) - 1)
+        drawn = {
+            "dbn": sample_faces(dbn, n, n_steps=run.n_steps, generator=run.generator(1)),
+            "noise": PixelGaussian.fit(x).sample(n, generator=run.generator(2)),
+            "pca": PCAGaussian.fit(x, run.recipe.n_components).sample(n, generator=run.generator(3)),
+            "pca_top": PCAGaussian.fit(x, top).sample(n, generator=run.generator(4)),
+        }
+        as_bytes = {name: _as_bytes(images) for name, images in drawn.items()}
+        write_atomic(path, tensors_to_bytes(as_bytes))
+    return {name: as_floats(images) for name, images in load_file(path).items()}
+
+
+def _as_bytes(images: Tensor) -> Tensor:
+    return (images.clamp(0, 1) * 255).round().to(torch.uint8).contiguous()
+
+
+def suffix(network: FeatureNetwork | None) -> str:
+    """Return what files of a feature network other than the default have in their names, so that none are mixed up."""
+    return "" if network is None or network.name == EFFICIENTNET_LITE0 else f"-{network.slug}"
+
+
+def features_of(
+    run: FaceRun, name: str, images: Tensor, network: FeatureNetwork, say: Message, *, n_rows: int = 1000
+) -> Tensor:
+    """Return the features of images, kept in the folder part by part: a stopped run goes on with the next part."""
+    parts = []
+    for i, rows in enumerate(images.split(n_rows)):
+        path = run.folder / f"features{suffix(network)}" / f"{name}-{i:03d}.safetensors"
+        if not path.is_file():
+            path.parent.mkdir(exist_ok=True)
+            write_atomic(path, tensors_to_bytes({"features": network.features(rows).contiguous()}))
+            say(f"features of {name}: {min((i + 1) * n_rows, len(images)):,} of {len(images):,}")
+        parts.append(load_file(path)["features"])
+    return torch.cat(parts)
+
+
+def score_faces(
+    run: FaceRun,
+    dbn: DBN,
+    data: Data,
+    drawn: dict[str, Tensor],
+    *,
+    network: FeatureNetwork | None = None,
+    say: Message,
+) -> dict[str, Any]:
+    """Return the scores of the network and the baselines and the curve over time, kept in `scores.json`.
+
+    They are the Fréchet distance, precision, recall and whether samples are copies of the training images.
+    """
+    path = (run.folder / SCORES).with_stem(f"scores{suffix(network)}")
+    if path.is_file():
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return found
+    network = efficientnet_lite0() if network is None else network
+    real = features_of(run, "real", data.train, network, say)
+    floor = frechet_floor(real, generator=run.generator(5))
+    records: dict[str, Any] = {}
+    for name in ("dbn", *BASELINES):
+        features = features_of(run, name, drawn[name], network, say)
+        score = frechet_score(real, features, network, floor=floor)
+        shares = precision_recall(real[: run.n_samples], features, network=network.name)
+        records[name] = {
+            "frechet": dataclasses.asdict(score) | {"text": str(score)},
+            "shares": dataclasses.asdict(shares) | {"text": str(shares)},
+        }
+        say(f"{name}: {score}")
+    held_out = torch.cat([part for part in (data.valid, data.test) if part is not None])
+    few = drawn["dbn"][: len(held_out)]
+    copies = copy_check(few, as_floats(data.train), as_floats(held_out), generator=run.generator(6))
+    records["copies"] = dataclasses.asdict(copies) | {"text": str(copies)}
+    records["curve"] = _curve(run, dbn, real, network, say)
+    write_atomic(path, json.dumps(records, indent=2).encode() + b"\n")
+    return records
+
+
+def _curve(run: FaceRun, dbn: DBN, real: Tensor, network: FeatureNetwork, say: Message) -> list[dict[str, Any]]:
+    """Return the distance of the first samples at each mark of training, with its epoch and CPU time."""
+    dbn, points = copy.deepcopy(dbn), []
+    for path in sorted((run.folder / CURVE).glob("*.json")):
+        dbn[-1].load_state_dict(load_file(path.with_suffix(".safetensors")))
+        n = min(N_CURVE, run.n_samples)
+        images = sample_faces(dbn, n, n_steps=run.n_steps, generator=run.generator(8))
+        features = features_of(run, f"{CURVE}-{path.stem}", images, network, say)
+        points.append(json.loads(path.read_bytes()) | {"frechet": frechet_distance(real, features), "n_samples": n})
+    return sorted(points, key=lambda point: float(point["epoch"]))
+
+
+def table_of_faces(run: FaceRun, records: dict[str, Any]) -> str:
+    """Return the scores as one Markdown table, with the network, the numbers of images and the seed below it."""
+    recipe = run.recipe
+    below = f"{recipe.layers}, " if recipe.layers else ""
+    names = {
+        "noise": "independent Gaussian pixels",
+        "pca_top": f"Gaussian on {recipe.n_hidden} principal components (as many as the top layer)",
+        "pca": f"Gaussian on {recipe.n_components} principal components (as many as the code)",
+        "dbn": f"deep belief network, {below}{recipe.n_components} code units, {recipe.n_hidden} at the top",
+    }
+    first, found = records["dbn"]["frechet"], records["dbn"]["shares"]
+    score = FrechetScore(**{field.name: first[field.name] for field in dataclasses.fields(FrechetScore)})
+    lines = [f"| faces {run.size} x {run.size} | {score.score} | precision | recall |", "|---|---|---|---|"]
+    for name, title in names.items():
+        distance, share = records[name]["frechet"], records[name]["shares"]
+        cells = [with_error(distance["value"], distance["error"])]
+        cells += [with_error(share[kind], share[f"{kind}_error"]) for kind in ("precision", "recall")]
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    lines.append(f"| two halves of the real images | {with_error(score.floor, score.floor_error)} | | |")
+    text = (
+        f"{score.score} on {score.network} ({score.n_features} features): {score.n_samples:,} samples of each against "
+        f"{score.n_real:,} real images; not comparable with other networks or other numbers of images. Precision and "
+        f"recall: {found['n_neighbors']} neighbors, {found['n_samples']:,} samples, {found['n_real']:,} real images. "
+        f"Pixels: {records['copies']['text']}. Seed {run.seed}, {recipe.epochs} epochs, {run.n_steps} Gibbs steps."
+    )
+    return "\n".join([*lines, "", text]) + "\n"

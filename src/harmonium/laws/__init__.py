@@ -1,0 +1,9 @@
+"""Laws: distributions with exact draws, and densities where they have one. References, noise, starts and baselines."""
+
+from harmonium.laws.class_gaussians import ClassGaussians
+from harmonium.laws.clouds import cloud_starts
+from harmonium.laws.gaussian import GaussianLaw
+from harmonium.laws.principal import PCAGaussian, PixelGaussian
+from harmonium.laws.uniform import UniformLaw
+
+__all__ = ["ClassGaussians", "GaussianLaw", "PCAGaussian", "PixelGaussian", "UniformLaw", "cloud_starts"]

@@ -1,0 +1,157 @@
+"""Learn a classifier and a density at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from harmonium.draws import draw_integers, draw_normal
+from harmonium.learning.objectives.replay_buffer import ReplayBuffer
+from harmonium.models.frozen import frozen
+from harmonium.models.jem import JEM
+from harmonium.samplers import Langevin, Sampler
+from harmonium.samplers.sample import starting_points
+from harmonium.types import EnergyModel, State
+
+AT_EDGE = 0.99
+"""The share of coordinates at the edge of the box from which a chain counts as saturated."""
+
+
+@dataclass
+class JointLikelihood:
+    """`-ln p(x, y)` by `L = L_clf + L_gen` (eqs. 6.26 to 6.31 of Tomczak's chapter, with their signs turned to a loss).
+
+    `L_clf = -ln softmax f(x)[y]`, computed in log space, and `L_gen = F(x) - F(x_η)` with `x_η` the end of `n_steps`
+    steps of a sampler, held constant. As it stands it is the chapter's plain procedure: chains start uniformly at every
+    update and follow Langevin dynamics (eq. 6.28). A batch is `(x, y)`; a row with label -1 takes part in L_gen only,
+    and so does a bare `x`, which is all that an energy without classes needs.
+
+    - `buffer`: persistent chains; with classes, the chains sample `p(x | y)` and L_gen contrasts the marginals.
+    - `sampler`: any kernel; `Langevin(limit=…)` makes proximal steps. `box` clamps the ends of the chains.
+    - `classification_weight`, `generation_weight`: the weights of the two parts.
+    - `input_noise`: the standard deviation of noise added to the data.
+    - `energy_penalty`: times the mean of `F(x)² + F(x_η)²`, which keeps energies near zero (Du and Mordatch 2019).
+    - `labeled`: few labeled samples `(x, y)`, of which `n_labeled` join L_clf at every update.
+
+    `metrics` holds the parts of the last call, `negatives` its samples.
+
+    >>> jem = JEM(MLP(64, 10))
+    >>> loss = JointLikelihood(n_steps=2)(jem, (torch.zeros(5, 64), torch.arange(5)))
+    >>> loss.shape
+    torch.Size([])
+    """
+
+    n_steps: int = 20
+    sampler: Sampler = field(default_factory=lambda: Langevin(step_size=1.0, noise=0.01))
+    buffer: ReplayBuffer | None = None
+    box: tuple[float, float] | None = None
+    classification_weight: float = 1.0
+    generation_weight: float = 1.0
+    input_noise: float = 0.0
+    energy_penalty: float = 0.0
+    labeled: tuple[Tensor, Tensor] | None = field(default=None, repr=False)
+    n_labeled: int = 64
+    metrics: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
+    negatives: Tensor | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.n_steps < 1:
+            raise ValueError(f"`n_steps` must be at least 1. Got {self.n_steps}. The chapter uses 20.")
+        if self.classification_weight < 0 or self.generation_weight < 0:
+            raise ValueError("The weights of the two parts must not be negative. Use 0 to leave a part out.")
+
+    def __call__(self, model: EnergyModel, batch: Any, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return the mean of L over a batch, differentiable in the parameters."""
+        x, y = batch if isinstance(batch, tuple | list) else (batch, None)
+        if self.input_noise:
+            x = x + self.input_noise * draw_normal(x, generator=generator)
+        logits = model.class_logits(x) if isinstance(model, JEM) else None
+        if isinstance(model, JEM) and logits is not None:
+            free = model.free_energy_of(logits, x)
+        else:
+            free = model.free_energy(x)
+        loss = free.new_zeros(())
+        self.metrics = {}
+        if self.classification_weight and isinstance(model, JEM) and logits is not None:
+            part = self._classification(model, logits, y, generator)
+            if part is not None:
+                self.metrics["classification_loss"] = part.item()
+                loss = loss + self.classification_weight * part
+        if self.generation_weight:
+            loss = loss + self._generation(model, free, generator)
+        return loss
+
+    def _classification(
+        self, model: JEM, logits: Tensor, y: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor | None:
+        """Return the mean of `-ln softmax f(x)[y]` over the rows with a label, None without any."""
+        known = logits[:0] if y is None else logits[y >= 0]
+        labels = torch.zeros(0, dtype=torch.int64, device=logits.device) if y is None else y[y >= 0]
+        if self.labeled is not None:
+            index = draw_integers(len(self.labeled[1]), (self.n_labeled,), generator=generator)
+            extra = self.labeled[0][index].to(logits)
+            if self.input_noise:
+                extra = extra + self.input_noise * draw_normal(extra, generator=generator)
+            known = torch.cat([known, model.class_logits(extra)])
+            labels = torch.cat([labels, self.labeled[1][index].to(labels)])
+        return cross_entropy(known, labels) if len(labels) else None
+
+    def _generation(self, model: EnergyModel, free: Tensor, generator: torch.Generator | None) -> Tensor:
+        negative = self.draw_negatives(model, len(free), generator=generator)
+        free_negative = model.free_energy(negative)
+        contrast = free.mean() - free_negative.mean()
+        self.negatives = negative
+        self.metrics |= {"generation_loss": contrast.item(), "free_energy": free.mean().item()}
+        if self.box is not None:
+            self.metrics["saturation"] = saturation(negative, self.box)
+        loss = self.generation_weight * contrast
+        if self.energy_penalty:
+            loss = loss + self.energy_penalty * (free.square().mean() + free_negative.square().mean())
+        return loss
+
+    @torch.no_grad()
+    def draw_negatives(self, model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return the ends of `n` chains, with the parameters frozen, in evaluation mode, and no graph kept."""
+        index, labels = None, None
+        if self.buffer is None:
+            x = starting_points(model, n, generator=generator)
+        else:
+            index, x, labels = self.buffer.take(model, n, generator=generator)
+        target = model.given_class(labels) if labels is not None and isinstance(model, JEM) else model
+        with frozen(model):
+            state = self.sampler.init(target, x, generator=generator)
+            for _ in range(self.n_steps):
+                state, _info = self.sampler.step(target, state, generator=generator)
+            x = self.sampler.samples(target, state).detach()
+        if self.box is not None:
+            x = x.clamp(*self.box)
+        if self.buffer is not None and index is not None:
+            self.buffer.put(index, x)
+        return x
+
+    def state_dict(self) -> State:
+        """Return what must survive between updates: the chains, and the number of steps, which a guard may raise."""
+        chains = {} if self.buffer is None else self.buffer.state_dict()
+        return {**chains, "n_steps": torch.tensor(self.n_steps)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take them up again."""
+        if "n_steps" in state:
+            self.n_steps = int(state["n_steps"])
+        if self.buffer is not None:
+            self.buffer.load_state_dict(state)
+
+
+def saturation(x: Tensor, box: tuple[float, float]) -> float:
+    """Return the share of samples with (nearly) all of their coordinates at the edge of the box, or beyond.
+
+    >>> from harmonium.learning.objectives.joint_likelihood import saturation
+    >>> saturation(torch.tensor([[1.0, -1.0], [0.5, 1.0]]), (-1.0, 1.0))
+    0.5
+    """
+    at_edge = ((x <= box[0]) | (x >= box[1])).flatten(1).to(torch.float32).mean(1)
+    return (at_edge >= AT_EDGE).to(torch.float32).mean().item()

@@ -1,0 +1,132 @@
+"""All layers of a deep belief network at once."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.learning.objectives.contrastive import Contrastive, Phases
+from harmonium.learning.objectives.mean_field_cd import MeanFieldCD
+from harmonium.models import DBN, RBM
+from harmonium.types import State, without_gradient
+
+
+@dataclass
+class JointCD:
+    """`Σ_l F_l(v_l) - F_l(v'_l)`: the losses of all machines summed, for one optimizer (Hwang et al. 2020, section 4).
+
+    `objective` is what each machine learns by: `MeanFieldCD()` is the paper's, `CD()` and `PCD()` draw; each machine
+    has its own copy, with its own chains. `v_{l+1}` are the means that `v_l` gives at the level above (draws with
+    `sample_up`), held constant as v' is, so that a machine learns from its own loss alone. `weights` has a factor for
+    the loss of each machine, the lowest first; 0 leaves it out.
+
+    Called, it is a differentiable loss; inside `harmonium.fit` the same gradient is written in closed form.
+
+    >>> dbn = DBN.from_spec("conv 8 4x4/2, dense 10", shape=(1, 8, 8), levels=255)
+    >>> JointCD()(dbn, torch.full((5, 1, 8, 8), 100.0)).shape
+    torch.Size([])
+    """
+
+    trains: ClassVar[type[nn.Module]] = DBN
+    """The models whose gradient it writes in closed form."""
+
+    objective: Contrastive = field(default_factory=MeanFieldCD)
+    sample_up: bool = False
+    weights: tuple[float, ...] | None = None
+    members: list[Contrastive] = field(default_factory=list, repr=False, compare=False)
+
+    def __call__(self, model: nn.Module, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Return the summed loss, the mean over the batch."""
+        dbn, total = self._network(model), x.new_zeros(())
+        for i, (rbm, member) in enumerate(zip(dbn, self.members, strict=True)):
+            v = dbn.enter(i, x)
+            if weight := self._weight(i):
+                total = total + weight * member(rbm, v, generator=generator)
+            with torch.no_grad():
+                h = None if self.sample_up else rbm.mean("hidden", {"visible": v})
+                x = self._next(dbn, i, v, h, generator)
+        return total
+
+    @without_gradient
+    def accumulate_grad(
+        self, model: nn.Module, x: Tensor, *, weight: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> Phases:
+        """Add the gradient of the summed loss to the gradients; return the phases of all machines (`layer_phases`)."""
+        dbn = self._network(model)
+        positive: State = {}
+        negative: State = {}
+        for i, (rbm, member) in enumerate(zip(dbn, self.members, strict=True)):
+            v = dbn.enter(i, x)
+            factor = self._weight(i)
+            if factor == 1.0:
+                phases = member.accumulate_grad(rbm, v, weight=weight, generator=generator)
+            elif factor:
+                phases = _scaled(factor, member, rbm, v, weight, generator)
+            else:
+                phases = Phases(state := rbm.infer(v), state)
+            positive |= {f"{i}.{name}": value for name, value in phases.positive.items()}
+            negative |= {f"{i}.{name}": value for name, value in phases.negative.items()}
+            if i + 1 < len(dbn):
+                x = self._next(dbn, i, v, None if self.sample_up else phases.positive["hidden"], generator)
+        return Phases(positive, negative)
+
+    def state_dict(self) -> State:
+        """Return the chains of every machine."""
+        return {
+            f"{i}.{name}": value for i, member in enumerate(self.members) for name, value in member.state_dict().items()
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up the chains again."""
+        n = 1 + max((int(name.split(".", 1)[0]) for name in state), default=len(self.members) - 1)
+        self.members = self.members or [copy.deepcopy(self.objective) for _ in range(n)]
+        for i, member in enumerate(self.members):
+            member.load_state_dict(_part(state, i))
+
+    def _next(self, dbn: DBN, i: int, v: Tensor, h: Tensor | None, generator: torch.Generator | None) -> Tensor:
+        return dbn.pass_up(i, dbn[i].sample("hidden", {"visible": v}, generator=generator) if h is None else h)
+
+    def _weight(self, i: int) -> float:
+        return 1.0 if self.weights is None else self.weights[i]
+
+    def _network(self, model: nn.Module) -> DBN:
+        if not isinstance(model, DBN):
+            raise TypeError(f"JointCD trains a DBN. Got {type(model).__name__}. Use {self.objective!r} itself.")
+        if self.weights is not None and len(self.weights) != len(model):
+            raise ValueError(f"`weights` must have one value for each of {len(model)} machines. Got {self.weights}.")
+        while len(self.members) < len(model):
+            self.members.append(copy.deepcopy(self.objective))
+        return model
+
+
+def layer_phases(phases: Phases, i: int) -> Phases:
+    """Return the two phases of machine i from those that `JointCD` gives."""
+    return Phases(_part(phases.positive, i), _part(phases.negative, i))
+
+
+def _part(state: State, i: int) -> State:
+    return {name.removeprefix(f"{i}."): value for name, value in state.items() if name.startswith(f"{i}.")}
+
+
+def _scaled(
+    factor: float,
+    member: Contrastive,
+    rbm: RBM,
+    v: Tensor,
+    weight: Tensor | None,
+    generator: torch.Generator | None,
+) -> Phases:
+    """Add `factor` times the gradient of one machine's loss."""
+    kept = {p: p.grad.clone() for p in rbm.parameters() if p.grad is not None}
+    rbm.zero_grad(set_to_none=False)
+    phases = member.accumulate_grad(rbm, v, weight=weight, generator=generator)
+    for p in rbm.parameters():
+        if p.grad is not None:
+            p.grad.mul_(factor)
+            if p in kept:
+                p.grad.add_(kept[p])
+    return phases

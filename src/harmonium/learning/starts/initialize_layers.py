@@ -1,0 +1,55 @@
+"""Where the learning of a deep belief network starts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from harmonium.learning.starts.initialize import initialize
+from harmonium.models import DBN, RBM
+from harmonium.units import Units
+
+_N_ROUNDS = 6
+
+
+@torch.no_grad()
+def initialize_layers(dbn: DBN, x: Tensor, *, spread: float | None = 0.1) -> None:
+    """Start every machine at the data that it will see, the lowest first, with fields of a known spread.
+
+    The weights are scaled so that the field up and the field down, each times the steepness k of its units, vary over
+    the data with a standard deviation of at most `spread` (after Mishkin and Matas 2016; None leaves the weights). The
+    hidden biases then take away the mean of the field, so that hidden units start in the middle of their range, and the
+    visible ones make the reconstruction from the mean of the hidden layer the mean of the data. A few hundred rows do.
+    """
+    weight = dbn[0].weight
+    z = x.to(dtype=weight.dtype, device=weight.device)
+    for i, rbm in enumerate(dbn):
+        v = dbn.enter(i, z)
+        initialize(rbm, v)
+        _start(rbm, v, spread)
+        z = dbn.pass_up(i, rbm.mean("hidden", {"visible": v}))
+
+
+def _start(rbm: RBM, v: Tensor, spread: float | None) -> None:
+    rbm.hidden_bias.zero_()
+    for _ in range(_N_ROUNDS if spread else 0):
+        up = rbm.field("hidden", {"visible": v})
+        down = rbm.field("visible", {"hidden": rbm.hidden.mean(up - up.mean(0))})
+        factor = (spread or 1.0) / max(wide := _spread(rbm.hidden, up), wide_down := _spread(rbm.visible, down), 1e-12)
+        # Downwards the hidden layer widens with the weights: the field grows with up to their square.
+        rbm.weight.mul_(factor if wide > wide_down else factor**0.5)
+    up = rbm.field("hidden", {"visible": v})
+    rbm.hidden_bias.copy_(-_shared(up.mean(0), rbm.hidden_bias))
+    h = rbm.mean("hidden", {"visible": v}).mean(0, keepdim=True)
+    down = rbm.field("visible", {"hidden": h})[0] - rbm.visible_bias
+    rbm.visible_bias.sub_(_shared(down, rbm.visible_bias))
+
+
+def _spread(units: Units, field: Tensor) -> float:
+    """Return the standard deviation of a field over the data, in the units' own measure `kθ`."""
+    return float((field - field.mean(0)).std()) * float(getattr(units, "scale", 1.0))
+
+
+def _shared(field: Tensor, bias: Tensor) -> Tensor:
+    """Return a field averaged over the places that share a bias."""
+    return field.sum_to_size(bias.shape) * (bias.numel() / field.numel())
