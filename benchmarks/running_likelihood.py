@@ -17,10 +17,11 @@ import torch
 
 import harmonium as hm
 from harmonium.data import load
+from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import Training
 
 
-class Compare(hm.Callback):
+class Compare(hm.learning.Callback):
     """Prints both values at the end of some epochs."""
 
     def __init__(self, average: hm.ParameterAverage, every: int, n_betas: int) -> None:
@@ -38,7 +39,7 @@ class Compare(hm.Callback):
               f"validation {record['validation_log_likelihood']:.2f} nats", flush=True)  # fmt: skip
 
 
-class Timed(hm.LikelihoodTrack):
+class Timed(LikelihoodTrack):
     """Keeps the time that following takes."""
 
     seconds = 0.0

@@ -22,6 +22,13 @@ from torch import Tensor
 
 import harmonium as hm
 from harmonium.data import mixture, mixture_log_density, moons, pinwheel
+from harmonium.learning.objectives import (
+    DenoisingScoreMatching,
+    NoiseContrastive,
+    Objective,
+    ReplayBuffer,
+    SlicedScoreMatching,
+)
 
 REACH, N_GRID = 4.5, 181
 
@@ -94,30 +101,29 @@ def single_gaussian(log_p: Tensor, points: Tensor, cell: float) -> float:
     return (math.log(2 * math.pi * math.e) + torch.logdet(covariance) / 2 + (p * log_p).sum()).item()
 
 
-def objectives(x: Tensor, width: float) -> dict[str, hm.JointLikelihood]:
+def objectives(x: Tensor, width: float) -> dict[str, Objective]:
     """Return the objectives for data of this width."""
 
-    def likelihood(sampler: hm.Sampler) -> hm.JointLikelihood:
-        return hm.JointLikelihood(n_steps=10, sampler=sampler, buffer=hm.ReplayBuffer(n_chains=2000, renewal=0.01))
+    def likelihood(sampler: hm.samplers.Sampler) -> hm.JointLikelihood:
+        return hm.JointLikelihood(n_steps=10, sampler=sampler, buffer=ReplayBuffer(n_chains=2000, renewal=0.01))
 
     return {
         "maximum likelihood, Langevin": likelihood(hm.Langevin(step_size=0.3 * width**2)),
         "maximum likelihood, MALA": likelihood(hm.MALA(step_size=0.5 * width**2)),
-        "denoising": hm.DenoisingScoreMatching(sigma=width / 2),
-        "sliced": hm.SlicedScoreMatching(n_projections=2),
-        "noise-contrastive": hm.NoiseContrastive(hm.GaussianLaw.fitted(x), ratio=4),
+        "denoising": DenoisingScoreMatching(sigma=width / 2),
+        "sliced": SlicedScoreMatching(n_projections=2),
+        "noise-contrastive": NoiseContrastive(hm.laws.GaussianLaw.fitted(x), ratio=4),
     }
 
 
-def learned(x: Tensor, objective: hm.JointLikelihood, *, epochs: int, generator: torch.Generator) -> hm.NeuralEBM:
+def learned(x: Tensor, objective: Objective, *, epochs: int, generator: torch.Generator) -> hm.NeuralEBM:
     """Train a network on the data, its first features made narrower than usual: so are the densities."""
     net = hm.MLP(2, hidden=(128, 128), generator=generator)
     with torch.no_grad():
         net.layers[1].weight.mul_(4.0)
         net.layers[1].bias.uniform_(-4.0, 4.0, generator=generator)
     model = hm.NeuralEBM(net, box=(-3.0, 3.0), base_std=2.0)
-    own = objective.parameters() if isinstance(objective, torch.nn.Module) else ()
-    optimizer = torch.optim.Adam([*model.parameters(), *own], 2e-3)
+    optimizer = torch.optim.Adam([*model.parameters(), *objective.parameters()], 2e-3)
     average = hm.ParameterAverage(0.99)
     hm.fit(
         model,

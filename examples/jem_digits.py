@@ -19,6 +19,8 @@ from harmonium.data import load, scale
 from harmonium.evaluation.classify.calibration import expected_calibration_error
 from harmonium.evaluation.ood import auroc
 from harmonium.evaluation.outlier_scores import outlier_scores
+from harmonium.learning.monitors import Guard, JointCurves
+from harmonium.learning.objectives import ReplayBuffer
 
 
 def train(seed: int, *, epochs: int, smoke: bool) -> tuple[hm.JEM, dict[str, float], torch.Tensor]:
@@ -30,12 +32,12 @@ def train(seed: int, *, epochs: int, smoke: bool) -> tuple[hm.JEM, dict[str, flo
     objective = hm.JointLikelihood(
         n_steps=2 if smoke else 20,
         sampler=hm.Langevin(step_size=0.2, noise=0.05),
-        buffer=hm.ReplayBuffer(n_chains=2000, renewal=0.02),
+        buffer=ReplayBuffer(n_chains=2000, renewal=0.02),
         input_noise=0.15,
     )
     optimizer = torch.optim.Adam(jem.parameters(), 1e-3)
     schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [int(0.6 * epochs), int(0.85 * epochs)], gamma=0.3)
-    guard = hm.Guard()
+    guard = Guard()
     history = hm.fit(
         jem,
         (x, data.train_labels),
@@ -44,7 +46,7 @@ def train(seed: int, *, epochs: int, smoke: bool) -> tuple[hm.JEM, dict[str, flo
         epochs=epochs,
         batch_size=128,
         schedule=schedule,
-        monitors=[hm.JointCurves((valid, data.valid_labels)), guard],
+        monitors=[JointCurves((valid, data.valid_labels)), guard],
         generator=generator,
     )
     seconds = time.perf_counter() - started
@@ -56,7 +58,7 @@ def train(seed: int, *, epochs: int, smoke: bool) -> tuple[hm.JEM, dict[str, flo
         n_steps=5 if smoke else 500,
         generator=generator,
     )
-    noise = hm.UniformLaw((1, 8, 8)).initial(len(test), generator=generator)
+    noise = hm.laws.UniformLaw((1, 8, 8)).initial(len(test), generator=generator)
     scores, other = outlier_scores(jem, test), outlier_scores(jem, noise)
     result = {
         "seed": seed,

@@ -26,6 +26,9 @@ from harmonium.data import load, scale
 from harmonium.evaluation.classify.calibration import expected_calibration_error
 from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.evaluation.outlier_scores import outlier_scores
+from harmonium.learning.monitors import Guard, JointCurves
+from harmonium.learning.objectives import ReplayBuffer
+from harmonium.types import EnergyModel
 
 ALL_LABELS = {
     "updates": 2000,
@@ -48,7 +51,7 @@ FEW_LABELS = {
 """From one short run with 100 labels, judged likewise; used for 1,000 as it is."""
 
 
-class HalfCosine(hm.Callback):
+class HalfCosine(hm.learning.Callback):
     """Stop after `n_updates`; the learning rate rises for 100 updates, then falls along half a cosine."""
 
     def __init__(self, n_updates: int) -> None:
@@ -64,7 +67,7 @@ class HalfCosine(hm.Callback):
         training.stop = share >= 1
 
 
-class Progress(hm.Callback):
+class Progress(hm.learning.Callback):
     """Print a line now and then."""
 
     def __init__(self, every: int = 200) -> None:
@@ -79,12 +82,12 @@ class Progress(hm.Callback):
 class HalfTheChains(hm.JointLikelihood):
     """One chain for two rows of data: a classifier wants many rows, and it is the chains that cost time."""
 
-    def draw_negatives(self, model: hm.EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:
+    def draw_negatives(self, model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Return the ends of half as many chains."""
         return super().draw_negatives(model, max(1, n // 2), generator=generator)
 
 
-class Starts(hm.ClassGaussians):
+class Starts(hm.laws.ClassGaussians):
     """Starts of four kinds, as often each, cut to the box: blurred digits, bolder ones, fine and coarse clouds.
 
     The clouds are there for the energy of pictures that are no digits.
@@ -93,7 +96,7 @@ class Starts(hm.ClassGaussians):
     @classmethod
     def of(cls, x: Tensor) -> Starts:
         """Return the starts for pictures like these."""
-        digits = hm.ClassGaussians.fitted(x, torch.zeros(len(x), dtype=torch.int64), floor=0.1)
+        digits = hm.laws.ClassGaussians.fitted(x, torch.zeros(len(x), dtype=torch.int64), floor=0.1)
         mean, factor = digits.mean[0], digits.factor[0]
         cloud = torch.full_like(mean, -0.3)
         means = [mean, mean, cloud, cloud]
@@ -148,8 +151,8 @@ def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, f
         y = torch.full_like(y, -1)
     buffer = None
     if not arguments.baseline:
-        buffer = hm.ReplayBuffer(n_chains=2000, renewal=arguments.renewal, starts=Starts.of(x))
-    jem = hm.JEM(hm.SmallConv((1, 28, 28), 10, generator=generator))
+        buffer = ReplayBuffer(n_chains=2000, renewal=arguments.renewal, starts=Starts.of(x))
+    jem = hm.JEM(hm.networks.SmallConv((1, 28, 28), 10, generator=generator))
     objective = HalfTheChains(
         n_steps=2 if arguments.smoke else arguments.steps,
         sampler=hm.Langevin(step_size=arguments.step_size, noise=arguments.noise),
@@ -162,7 +165,7 @@ def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, f
     )
     if labeled is not None and arguments.baseline:
         x, y = x[:1], y[:1]  # rows without a label are of no use to a plain classifier
-    guard = hm.Guard(every=100)
+    guard = Guard(every=100)
     average = hm.ParameterAverage(0.99, start=100)
     started, cpu = time.perf_counter(), time.process_time()
     hm.fit(
@@ -174,7 +177,7 @@ def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, f
         batch_size=arguments.batch,
         transform=shifted,
         transforms=[average],
-        monitors=[hm.JointCurves(), guard],
+        monitors=[JointCurves(), guard],
         callbacks=[HalfCosine(3 if arguments.smoke else arguments.updates), Progress()],
         generator=generator,
     )

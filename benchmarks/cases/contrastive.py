@@ -13,6 +13,7 @@ import harmonium as hm
 from benchmarks import peers, products, rows
 from benchmarks.peers import learnergy, rbms, scikit_learn
 from benchmarks.runner import FLOOR, OURS, Bar, Case, Contender
+from harmonium.learning.monitors import HealthWarning
 
 BATCH = 128
 FIT_NOTE = (
@@ -34,7 +35,7 @@ def fit_epoch(
     def run() -> None:
         optimizer = torch.optim.SGD(model[0].parameters(), learning_rate, fused=True)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", hm.HealthWarning)  # made-up rows: nothing is to be learned
+            warnings.simplefilter("ignore", HealthWarning)  # made-up rows: nothing is to be learned
             hm.fit(
                 model[0],
                 x,

@@ -8,6 +8,7 @@ import harmonium as hm
 from benchmarks import products, rows
 from benchmarks.cases.convolution import FILTERS
 from benchmarks.runner import FLOOR, OURS, Case, Contender
+from harmonium.learning.starts import layer_rates
 
 
 def _build(quick: bool) -> list[Contender]:
@@ -26,8 +27,10 @@ def _build(quick: bool) -> list[Contender]:
 
     def run() -> None:
         dbn = state["dbn"]
-        optimizer = torch.optim.Adam(hm.layer_rates(dbn, 0.03), fused=True)
-        hm.fit(dbn, x, hm.JointCD(), optimizer=optimizer, epochs=1, batch_size=batch_size, generator=rows.generator())
+        optimizer = torch.optim.Adam(layer_rates(dbn, 0.03), fused=True)
+        hm.fit(
+            dbn, x, hm.SummedLayers(), optimizer=optimizer, epochs=1, batch_size=batch_size, generator=rows.generator()
+        )
 
     def run_floor() -> None:
         for one in floors:
@@ -38,7 +41,7 @@ def _build(quick: bool) -> list[Contender]:
         Contender(
             OURS,
             run,
-            "`hm.fit(dbn, images, hm.JointCD(), optimizer=torch.optim.Adam(hm.layer_rates(dbn, 0.03), fused=True), "
+            "`hm.fit(dbn, images, hm.SummedLayers(), optimizer=torch.optim.Adam(layer_rates(dbn, 0.03), fused=True), "
             "epochs=1)`, monitors at their default; mean field, 255 levels",
             prepare,
         ),

@@ -7,8 +7,9 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -17,8 +18,29 @@ from harmonium import native
 P = ParamSpec("P")
 R = TypeVar("R")
 
+
+@runtime_checkable
+class _Array(Protocol):
+    """What NumPy can read: its arrays, and tables such as those of pandas."""
+
+    def __array__(self) -> Any: ...
+
+
+Values = Any
+"""The values of a layer: a tensor, a NumPy array, or a DataFrame of numbers."""
+
 State = dict[str, Tensor]
 """A configuration of a machine: the name of each layer and its values, `(*batch, *shape)`."""
+
+
+class Filled(NamedTuple):
+    """A state with its hidden layers filled in, and the fields of those that stand at their means.
+
+    A hidden layer without a field was drawn.
+    """
+
+    state: State
+    fields: State
 
 
 @runtime_checkable
@@ -27,6 +49,24 @@ class EnergyModel(Protocol):
 
     def free_energy(self, x: Tensor) -> Tensor:
         """Return the free energy of each sample, up to one constant shared by all."""
+        ...
+
+
+@runtime_checkable
+class Starts(Protocol):
+    """What says where chains start: `initial(n, *, generator=None)`."""
+
+    def initial(self, n: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw `n` points."""
+        ...
+
+
+class Shaped(Protocol):
+    """What has the shape of one sample, as a layer of units does."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape without the batch."""
         ...
 
 
@@ -169,6 +209,38 @@ def softplus(x: Tensor) -> Tensor:
     return torch.nn.functional.softplus(x, threshold=40.0)
 
 
-def as_state(x: Tensor | Mapping[str, Tensor], layer: str) -> State:
-    """Return `x` as a state: a bare tensor is the value of `layer`."""
-    return {layer: x} if isinstance(x, Tensor) else dict(x)
+def as_state(x: Values | Mapping[str, Values], layer: str, *, like: Tensor | None = None) -> State:
+    """Return `x` as a state of tensors: what is not a mapping is the value of `layer`.
+
+    >>> import numpy as np
+    >>> as_state(np.eye(2), "x", like=torch.zeros(1))["x"].dtype
+    torch.float32
+    """
+    parts = x if isinstance(x, Mapping) else {layer: x}
+    return {name: value if isinstance(value, Tensor) else as_tensor(value, like=like) for name, value in parts.items()}
+
+
+def as_tensor(x: Values, *, like: Tensor | None = None) -> Tensor:
+    """Return an array or a table of numbers as a tensor; floats in the dtype of `like`, a parameter of the model.
+
+    >>> import numpy as np
+    >>> as_tensor(np.arange(3, dtype=np.uint16)).dtype
+    torch.int64
+    """
+    if isinstance(x, Tensor):
+        return x
+    if not isinstance(x, _Array | list | tuple):
+        raise TypeError(
+            f"Values must be a tensor, a NumPy array or a DataFrame of numbers. Got {type(x).__name__}. "
+            "Convert it with torch.as_tensor."
+        )
+    array = np.asarray(x)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"Values must be numbers. Got an array of {array.dtype}, which holds text or mixed columns. Encode them as "
+            "numbers first, or let `harmonium train --data table.csv` read the table."
+        )
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:  # PyTorch computes with bytes alone among these
+        array = array.astype(np.int64)
+    tensor = torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
+    return tensor.to(like.dtype) if like is not None and tensor.is_floating_point() else tensor

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
+import harmonium.couplings
 from harmonium.couplings import Bias, Conv2d, Coupling, Dense, Symmetric
+from harmonium.couplings.base import Shapes
 from harmonium.testing import ALL_COUPLINGS, ContractError, check_coupling
-from harmonium.testing.couplings import Shapes
 from harmonium.types import gradient
 
 
@@ -19,11 +21,10 @@ def test_coupling(make: Callable[[], Coupling], shapes: Shapes, generator: torch
     check_coupling(make(), shapes, generator=generator)
 
 
-def test_every_kind_is_listed() -> None:
-    import harmonium.couplings
-
-    kinds = {type(make()).__name__ for make, _ in ALL_COUPLINGS}
-    assert kinds == set(harmonium.couplings.__all__) - {"Coupling"}
+def test_every_file_is_exported_and_listed() -> None:
+    folder = Path(harmonium.couplings.__file__).parent
+    files = {path.stem.replace("_", "") for path in folder.glob("*.py") if path.stem not in ("__init__", "base")}
+    assert {type(make()).__name__.lower() for make, _ in ALL_COUPLINGS} == files
 
 
 def test_shapes_of_a_convolution_must_be_given() -> None:

@@ -129,7 +129,7 @@ class Threshold(Gibbs):
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         assert isinstance(model, BoltzmannMachine)
         state = dict(state)
-        for layer in model.units:
+        for layer in model.layers:
             state[layer] = model.layer(layer).mode(model.field(layer, state))
         return state, {}
 
@@ -140,7 +140,7 @@ class Simultaneous(Gibbs):
 
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         assert isinstance(model, BoltzmannMachine)
-        return {name: model.sample(name, state, generator=generator) for name in model.units}, {}
+        return {name: model.sample(name, state, generator=generator) for name in model.layers}, {}
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def test_convolution_that_does_not_fit() -> None:
         coupling.upper_shape((1, 8, 8))
     with pytest.raises(ValueError, match="does not tile a side of 1"):
         Conv2d(3, 8, kernel=4).upper_shape((3, 1, 8))
-    with pytest.raises(ValueError, match=r"needs a hidden layer of shape \(8, 4, 4\). Got hidden=Bernoulli\(8, 5, 4\)"):
+    with pytest.raises(ValueError, match=r"needs a layer 'hidden' of shape \(8, 4, 4\). Got Bernoulli\(8, 5, 4\)"):
         RBM(Bernoulli(3, 8, 8), Bernoulli(8, 5, 4), coupling)
     with pytest.raises(ValueError, match=r"needs a lower layer of shape \(3, height, width\). Got \(192,\)"):
         RBM(Bernoulli(192), Bernoulli(8, 4, 4), coupling)

@@ -97,8 +97,10 @@ def test_no_rows_and_bad_rows() -> None:
     assert hm.log_likelihood(rbm, torch.zeros(0, 4).double()).value.shape == (0,)
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
         hm.log_likelihood(rbm, torch.full((1, 4), 2.0).double())
-    with pytest.raises(TypeError, match="must be a floating-point tensor"):
-        hm.log_likelihood(rbm, torch.ones(1, 4, dtype=torch.uint8))
+    bytes_, floats = torch.ones(1, 4, dtype=torch.uint8), torch.ones(1, 4).double()
+    assert torch.equal(hm.log_likelihood(rbm, bytes_).value, hm.log_likelihood(rbm, floats).value)
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        hm.log_likelihood(rbm, 2 * bytes_)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,13 @@ import torch
 from torch import nn
 
 import harmonium as hm
+from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import Training
+from harmonium.learning.objectives import Objective
 from tests.learning.machines import small_bars
 
 
-class Exact(hm.Callback):
+class Exact(hm.learning.Callback):
     """Notes the exact log Z at the end of each epoch, of the average of the parameters where there is one."""
 
     def __init__(self) -> None:
@@ -31,8 +33,10 @@ class Exact(hm.Callback):
 
 
 def tracked(
-    track: hm.LikelihoodTrack, generator: torch.Generator, transforms: tuple[hm.ParameterAverage, ...] = ()
-) -> tuple[hm.RBM, hm.History, list[float]]:
+    track: LikelihoodTrack,
+    generator: torch.Generator,
+    transforms: tuple[hm.ParameterAverage, ...] = (),
+) -> tuple[hm.RBM, hm.learning.History, list[float]]:
     x = small_bars().double()
     rbm = hm.RBM(hm.Bernoulli(9), hm.Bernoulli(8), generator=generator).double()
     hm.initialize(rbm, x)
@@ -46,7 +50,7 @@ def tracked(
 @pytest.mark.parametrize("decay", [None, 0.9])
 def test_log_z_is_followed_within_its_error(decay: float | None, generator: torch.Generator) -> None:
     average = () if decay is None else (hm.ParameterAverage(decay),)
-    rbm, history, exact = tracked(hm.LikelihoodTrack(n_particles=512), generator, average)
+    rbm, history, exact = tracked(LikelihoodTrack(n_particles=512), generator, average)
     assert max(exact) - min(exact) > 0.05  # something to follow
     for value, error, truth in zip(history["log_z"], history["log_z_error"], exact, strict=True):
         assert abs(value - truth) < 5 * error + 0.01
@@ -64,7 +68,7 @@ def test_a_jump_that_no_path_can_follow_shows_in_the_error(generator: torch.Gene
     errors = {}
     for strength in (3.0, 0.1):
         rbm = hm.RBM(hm.Spin(24), hm.Spin(8), generator=generator).double()
-        track = hm.LikelihoodTrack(n_particles=100)
+        track = LikelihoodTrack(n_particles=100)
         training = Training(rbm, torch.ones(8, 24).double(), hm.CD(), epochs=1, monitors=[track], generator=generator,
                             optimizer=torch.optim.SGD(rbm.parameters(), 0.0))  # fmt: skip
         track.on_start(training)
@@ -82,7 +86,7 @@ def test_a_jump_that_no_path_can_follow_shows_in_the_error(generator: torch.Gene
 def test_a_wrong_start_is_seen_as_wrong(generator: torch.Generator) -> None:
     """Control of the tests above: log Z off by a nat at the start stays off by a nat."""
 
-    class Shifted(hm.LikelihoodTrack):
+    class Shifted(LikelihoodTrack):
         def on_start(self, training: Training) -> None:
             super().on_start(training)
             self.log_z += 1.0
@@ -93,16 +97,16 @@ def test_a_wrong_start_is_seen_as_wrong(generator: torch.Generator) -> None:
 
 def test_training_is_not_disturbed(generator: torch.Generator) -> None:
     state = generator.get_state()
-    rbm, _, _ = tracked(hm.LikelihoodTrack(n_particles=16), generator)
+    rbm, _, _ = tracked(LikelihoodTrack(n_particles=16), generator)
     generator.set_state(state)
-    other, _, _ = tracked(hm.LikelihoodTrack(n_particles=64, n_bridges=5, seed=5), generator)
+    other, _, _ = tracked(LikelihoodTrack(n_particles=64, n_bridges=5, seed=5), generator)
     assert torch.equal(rbm.weight, other.weight)
 
 
 def test_machines_without_a_closed_free_energy_are_left_alone(generator: torch.Generator) -> None:
     units = {name: hm.Bernoulli(3) for name in ("x", "y", "z")}
     machine = hm.BoltzmannMachine(units, [(("x", "y"), hm.Dense(3, 3)), (("y", "z"), hm.Dense(3, 3))])
-    track = hm.LikelihoodTrack()
+    track = LikelihoodTrack()
     track.on_start(Training(machine, torch.ones(4, 3), hm.CD(), optimizer=torch.optim.SGD(machine.parameters(), 0.1),
                             epochs=1, generator=generator))  # fmt: skip
     assert track.old is None
@@ -115,7 +119,7 @@ def test_a_layer_tied_to_itself_is_followed(generator: torch.Generator) -> None:
     x = (torch.rand(64, 6, generator=generator) < 0.4).double()
     x[:, 1] = x[:, 0]
     history = hm.fit(machine, x, hm.PCD(n_chains=32), optimizer=torch.optim.SGD(machine.parameters(), 0.5), epochs=4,
-                     batch_size=16, monitors=[hm.LikelihoodTrack(n_particles=256)], generator=generator)  # fmt: skip
+                     batch_size=16, monitors=[LikelihoodTrack(n_particles=256)], generator=generator)  # fmt: skip
     truth = hm.exact_log_z(machine).value
     assert abs(history.last["log_z"] - truth) < 5 * history.last["log_z_error"] + 0.01
     assert math.isfinite(history.last["log_likelihood"])
@@ -124,10 +128,11 @@ def test_a_layer_tied_to_itself_is_followed(generator: torch.Generator) -> None:
 def test_other_models_are_left_alone() -> None:
     model = nn.Linear(2, 1)
 
-    def objective(model: nn.Module, x: torch.Tensor, *, generator: torch.Generator | None) -> torch.Tensor:
-        return model(x).square().mean()
+    class Squares(Objective):
+        def loss(self, model, batch, *, generator=None):  # type: ignore[no-untyped-def]
+            return model(batch["x"]).square().mean()
 
-    history = hm.fit(model, torch.ones(4, 2), objective, optimizer=torch.optim.SGD(model.parameters(), 0.1), epochs=1,
-                     monitors=[hm.LikelihoodTrack()])  # fmt: skip
+    history = hm.fit(model, torch.ones(4, 2), Squares(), optimizer=torch.optim.SGD(model.parameters(), 0.1), epochs=1,
+                     monitors=[LikelihoodTrack()])  # fmt: skip
     assert "log_z" not in history.last
-    assert hm.LikelihoodTrack().state_dict() == {}
+    assert LikelihoodTrack().state_dict() == {}

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 import harmonium as hm
-from harmonium.learning import Phases
+from harmonium.learning.objectives import Contrastive, Phases
 from harmonium.testing import ContractError, tiny_boltzmann_machine, tiny_rbm
-from harmonium.testing.objectives import ALL_OBJECTIVES, check_exact_gradient, check_zero_gradient
+from harmonium.testing.objectives import ALL_CONTRASTS, check_exact_gradient, check_zero_gradient
 from tests.learning.machines import MACHINES, draw_data, gradient_of, make
 
-OBJECTIVES: dict[str, Callable[[], hm.Contrastive]] = {
+OBJECTIVES: dict[str, Callable[[], Contrastive]] = {
     "CD-1": hm.CD,
     "CD-3": lambda: hm.CD(n_steps=3),
     "PCD": lambda: hm.PCD(n_chains=7, n_steps=2),
@@ -37,7 +37,7 @@ def test_closed_form_equals_autograd_of_the_loss(name: str, objective: str, gene
         phases = closed.accumulate_grad(machine, x, generator=torch.Generator().manual_seed(seed))
         found = gradient_of(machine)
         machine.zero_grad(set_to_none=True)
-        loss(machine, x, generator=torch.Generator().manual_seed(seed)).backward()
+        loss.loss(machine, x, generator=torch.Generator().manual_seed(seed)).backward()
         expected = gradient_of(machine)
         assert found.keys() == expected.keys()
         for key in expected:
@@ -78,14 +78,16 @@ def test_gradients_are_added(generator: torch.Generator) -> None:
     ids=["CD", "PCD"],
 )
 @pytest.mark.parametrize("pair", ["Bernoulli-Spin", "Spin-Gaussian", "Categorical-Poisson", "Multinary-NReLU", "x-x"])
-def test_exact_negatives_give_the_exact_gradient(factory: Callable[[hm.Sampler], hm.Contrastive], pair: str) -> None:
+def test_exact_negatives_give_the_exact_gradient(
+    factory: Callable[[hm.samplers.Sampler], Contrastive], pair: str
+) -> None:
     visible, hidden = pair.split("-")
     check_exact_gradient(factory, tiny_boltzmann_machine() if visible == "x" else tiny_rbm(visible, hidden))
 
 
-@pytest.mark.parametrize("index", range(len(ALL_OBJECTIVES)))
+@pytest.mark.parametrize("index", range(len(ALL_CONTRASTS)))
 def test_the_models_own_law_has_no_gradient(index: int, generator: torch.Generator) -> None:
-    check_zero_gradient(ALL_OBJECTIVES[index], tiny_rbm("Bernoulli", "Spin"), n_rounds=100, generator=generator)
+    check_zero_gradient(ALL_CONTRASTS[index], tiny_rbm("Bernoulli", "Spin"), n_rounds=100, generator=generator)
 
 
 @pytest.mark.parametrize("pair", ["Gaussian-Bernoulli", "Categorical-Gaussian", "Mixed-Bernoulli"])
@@ -97,19 +99,17 @@ def test_the_models_own_law_has_no_gradient_for_other_units(pair: str, generator
 class Lazy(hm.CD):
     """A wrong objective: its negatives are the means of the visible units, not draws."""
 
-    def _negative_phase(self, model, positive, fields, generator):  # type: ignore[no-untyped-def]
-        return model.infer(model.mean("visible", {"hidden": model.layer("hidden").mean(fields["hidden"])}))
-
-    def negatives(self, model, x, *, generator=None):  # type: ignore[no-untyped-def]
-        return super().negatives(model, x, generator=generator)
+    def _negative_phase(self, model, positive, share, generator):  # type: ignore[no-untyped-def]
+        hidden = model.layer("hidden").mean(positive.fields["hidden"])
+        return model.accumulate_grad(model.mean("visible", {"hidden": hidden}), -share).state
 
 
 class Flipped(hm.CD):
     """A wrong objective: the two phases count the same way."""
 
-    def accumulate_grad(self, model, x, *, weight=None, generator=None):  # type: ignore[no-untyped-def]
-        model.accumulate_grad(x, 2.0 / len(x))
-        return super().accumulate_grad(model, x, weight=weight, generator=generator)
+    def accumulate_grad(self, model, batch, *, weight=None, index=None, generator=None):  # type: ignore[no-untyped-def]
+        model.accumulate_grad(batch, 2.0 / len(batch["visible"]))
+        return super().accumulate_grad(model, batch, weight=weight, index=index, generator=generator)
 
 
 def test_wrong_objectives_fail(generator: torch.Generator) -> None:
@@ -122,7 +122,7 @@ def test_wrong_objectives_fail(generator: torch.Generator) -> None:
 
 
 @pytest.mark.parametrize("objective", [hm.CD(), hm.PCD(n_chains=5)], ids=["CD", "PCD"])
-def test_integer_weights_are_repeated_rows(objective: hm.Contrastive, generator: torch.Generator) -> None:
+def test_integer_weights_are_repeated_rows(objective: Contrastive, generator: torch.Generator) -> None:
     """Exactly in the positive phase; the negative phase is compared on average over many draws."""
     rbm = make("Bernoulli")
     x = draw_data(rbm, 3, generator)
@@ -173,10 +173,13 @@ def test_persistent_chains_persist(generator: torch.Generator) -> None:
     again = hm.PCD(n_chains=9)
     again.load_state_dict(chains)
     seeds = [torch.Generator().manual_seed(2) for _ in range(2)]
-    rows = [objective.negatives(rbm, x, generator=seed) for objective, seed in zip((pcd, again), seeds, strict=True)]
+    rows = [
+        objective.draw_negatives(rbm, {"visible": x}, generator=seed)["visible"]
+        for objective, seed in zip((pcd, again), seeds, strict=True)
+    ]
     assert torch.equal(*rows)
-    fresh = hm.PCD(n_chains=9).negatives(rbm, x, generator=torch.Generator().manual_seed(2))
-    assert not torch.equal(fresh, rows[0])
+    fresh = hm.PCD(n_chains=9).draw_negatives(rbm, {"visible": x}, generator=torch.Generator().manual_seed(2))
+    assert not torch.equal(fresh["visible"], rows[0])
 
 
 def test_tempered_chains_have_a_rung_for_each_temperature(generator: torch.Generator) -> None:
@@ -188,7 +191,7 @@ def test_tempered_chains_have_a_rung_for_each_temperature(generator: torch.Gener
 
 
 @pytest.mark.parametrize("make_objective", [lambda: hm.CD(0), lambda: hm.PCD(n_steps=0), lambda: hm.PCD(n_chains=0)])
-def test_bad_counts(make_objective: Callable[[], hm.Contrastive]) -> None:
+def test_bad_counts(make_objective: Callable[[], Contrastive]) -> None:
     with pytest.raises(ValueError, match="must be at least 1. Got 0"):
         make_objective()
 
@@ -197,6 +200,7 @@ def test_the_loss_is_the_difference_of_free_energies(generator: torch.Generator)
     rbm = make("Categorical")
     x = draw_data(rbm, 5, generator)
     objective = hm.CD()
-    loss = objective(rbm, x, generator=torch.Generator().manual_seed(3))
-    negative = objective.negatives(rbm, x, generator=torch.Generator().manual_seed(3))
+    loss = objective.loss(rbm, x, generator=torch.Generator().manual_seed(3))
+    negative = objective.draw_negatives(rbm, {"visible": x}, generator=torch.Generator().manual_seed(3))
+    assert list(negative) == ["visible"]
     assert loss.item() == pytest.approx((rbm.free_energy(x).mean() - rbm.free_energy(negative).mean()).item())

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import harmonium as hm
+from harmonium.learning.objectives import Contrastive
 from harmonium.learning.objectives.dense_pair import DensePair
 from harmonium.testing import tiny_rbm
 from harmonium.testing.machines import TINY_UNITS
@@ -26,9 +27,7 @@ def same_machine(rbm: hm.RBM) -> hm.BoltzmannMachine:
     return hm.BoltzmannMachine({"visible": rbm.visible, "hidden": rbm.hidden}, rbm.terms)
 
 
-def gradients_of_updates(
-    machine: hm.BoltzmannMachine, objective: hm.Contrastive, x: torch.Tensor
-) -> list[torch.Tensor]:
+def gradients_of_updates(machine: hm.BoltzmannMachine, objective: Contrastive, x: torch.Tensor) -> list[torch.Tensor]:
     """The gradients of three updates in a row, and where the phases are."""
     generator = torch.Generator().manual_seed(3)
     found: list[torch.Tensor] = []
@@ -73,12 +72,14 @@ def test_a_wrong_contrast_is_seen(generator: torch.Generator, monkeypatch: pytes
 def test_the_straight_line_leaves_to_the_machine_what_it_does_not_know(generator: torch.Generator) -> None:
     rbm = tiny_rbm("Bernoulli", "Bernoulli")
     x = draw_data(rbm, 6, generator)
-    assert DensePair.of(rbm, x) is not None
-    assert DensePair.of(same_machine(rbm), x) is None
-    assert DensePair.of(rbm, x.expand(2, *x.shape)) is None
+    batch = {"visible": x}
+    assert DensePair.of(rbm, batch) is not None
+    assert DensePair.of(same_machine(rbm), batch) is None
+    assert DensePair.of(rbm, {"visible": x.expand(2, *x.shape)}) is None
+    assert DensePair.of(rbm, rbm.initial(6, generator=generator)) is None, "both layers are observed"
     rbm.accumulate_grad(x)
     before = gradient_of(rbm)
-    assert DensePair.of(rbm, x) is None, "gradients that are there must be added to"
+    assert DensePair.of(rbm, batch) is None, "gradients that are there must be added to"
     words = [torch.Generator().manual_seed(1) for _ in range(2)]
     hm.CD().accumulate_grad(rbm, x, generator=words[0])
     after = gradient_of(rbm)
@@ -89,8 +90,8 @@ def test_the_straight_line_leaves_to_the_machine_what_it_does_not_know(generator
         assert torch.allclose(after[name], before[name] + alone[name], atol=1e-12)
     rbm.zero_grad(set_to_none=True)
     rbm.weight.requires_grad_(False)
-    assert DensePair.of(rbm, x) is None
+    assert DensePair.of(rbm, batch) is None
     hm.CD().accumulate_grad(rbm, x, generator=generator)
     assert rbm.weight.grad is None
     filters = hm.RBM(hm.Bernoulli(1, 6, 6), hm.Bernoulli(2, 3, 3), hm.Conv2d(1, 2, kernel=4))
-    assert DensePair.of(filters, torch.zeros(2, 1, 6, 6)) is None
+    assert DensePair.of(filters, {"visible": torch.zeros(2, 1, 6, 6)}) is None

@@ -12,13 +12,14 @@ from torch.utils.data import DataLoader
 
 import harmonium as hm
 from harmonium.learning import Training
+from harmonium.learning.objectives import Contrastive, Objective
 from tests.learning.machines import draw_data, make, small_bars
 
 INDEPENDENT = -9 * math.log(2)
 """The mean log-likelihood of bars and stripes under independent units: every pixel is on half of the time."""
 
 
-def scored_rbm(objective: hm.Contrastive, optimizer: type, rate: float, seed: int, **options: Any) -> float:
+def scored_rbm(objective: Contrastive, optimizer: type, rate: float, seed: int, **options: Any) -> float:
     """Train on bars and stripes for 1000 updates of 64 rows and return the exact mean log-likelihood."""
     generator = torch.Generator().manual_seed(seed)
     x = small_bars()
@@ -90,7 +91,7 @@ def test_divergence_stops_and_goes_back(batch_size: int, generator: torch.Genera
     before = {name: value.detach().clone() for name, value in rbm.named_parameters()}
     objective = hm.PCD(n_chains=10)
     with pytest.raises(
-        hm.TrainingDiverged, match="not finite.*back at the start of this epoch. Lower the learning rate"
+        hm.learning.TrainingDiverged, match="not finite.*back at the start of this epoch. Lower the learning rate"
     ):
         hm.fit(rbm, x, objective, optimizer=torch.optim.SGD(rbm.parameters(), 1e30), epochs=20, batch_size=batch_size,
                generator=generator)  # fmt: skip
@@ -110,7 +111,7 @@ def test_a_parameter_that_breaks_at_the_end_of_an_epoch_is_not_kept(generator: t
             with torch.no_grad():
                 model.weight[0, 0] = torch.inf  # type: ignore[index, operator]
 
-    with pytest.raises(hm.TrainingDiverged, match="A parameter is not finite after update 1"):
+    with pytest.raises(hm.learning.TrainingDiverged, match="A parameter is not finite after update 1"):
         hm.fit(rbm, x, hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 0.1), epochs=1, transforms=[Break(0.0)],
                monitors=[], generator=generator)  # fmt: skip
     assert torch.equal(rbm.weight, before)
@@ -130,7 +131,7 @@ def test_a_weight_that_breaks_is_seen_at_the_next_update(
             with torch.no_grad():
                 model.weight.view(-1, model.weight.shape[-1])[place] = torch.nan  # type: ignore[index, operator, union-attr]
 
-    with pytest.raises(hm.TrainingDiverged, match="The gradient of update 2"):
+    with pytest.raises(hm.learning.TrainingDiverged, match="The gradient of update 2"):
         hm.fit(rbm, x, hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 1e-3), epochs=1, transforms=[Break(0.0)],
                batch_size=8, monitors=[], generator=generator)  # fmt: skip
 
@@ -177,27 +178,46 @@ class Quadratic(nn.Module):
         return (x - self.center).square().sum(-1) / 2
 
 
+class MeanEnergy(Objective):
+    """An objective of one's own: a loss and nothing else."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Tensor]] = []
+
+    def loss(self, model: nn.Module, batch: Any, *, generator: torch.Generator | None = None) -> Tensor:
+        self.seen.append(batch)
+        return model.free_energy(batch["x"]).mean()  # type: ignore[operator]
+
+
 def test_any_model_with_a_loss(generator: torch.Generator) -> None:
-    """A plain function as the objective; labels reach it."""
-    model = Quadratic()
+    model, objective = Quadratic(), MeanEnergy()
     x = 3.0 + 0.1 * torch.empty(64, 2).normal_(generator=generator)
-    seen: list[Tensor] = []
-
-    def objective(model: Quadratic, batch: tuple[Tensor, Tensor], *, generator: torch.Generator | None) -> Tensor:
-        seen.append(batch[1])
-        return model.free_energy(batch[0]).mean()
-
-    history = hm.fit(model, (x, torch.arange(64)), objective, optimizer=torch.optim.SGD(model.parameters(), 0.5),
-                     epochs=10, batch_size=32, generator=generator)  # fmt: skip
+    history = hm.fit(model, x, objective, optimizer=torch.optim.SGD(model.parameters(), 0.5), epochs=10, batch_size=32,
+                     generator=generator)  # fmt: skip
     assert torch.allclose(model.center, x.mean(0), atol=0.05)
     assert len(history) == 10
-    assert sorted(torch.cat(seen[:2]).tolist()) == list(range(64))
+    assert sorted(torch.cat([batch["x"] for batch in objective.seen[:2]]).tolist()) == sorted(x.tolist())
+    with pytest.raises(ValueError, match="The data have 2 parts"):
+        hm.fit(model, (x, torch.arange(64)), objective, optimizer=torch.optim.SGD(model.parameters(), 0.5), epochs=1)
+    with pytest.raises(ValueError, match="`weights` need rows with numbers and a contrastive objective"):
+        hm.fit(model, x, objective, optimizer=torch.optim.SGD(model.parameters(), 0.5), epochs=1,
+               weights=torch.ones(64))  # fmt: skip
+
+
+def test_labels_reach_an_objective(generator: torch.Generator) -> None:
+    jem, objective = hm.JEM(hm.MLP(2, 64, generator=generator)), MeanEnergy()
+    x = torch.empty(64, 2).normal_(generator=generator)
+    hm.fit(jem, (x, torch.arange(64)), objective, optimizer=torch.optim.SGD(jem.parameters(), 0.0), epochs=1,
+           batch_size=32, generator=generator)  # fmt: skip
+    labels = torch.cat([batch["y"] for batch in objective.seen])
+    assert sorted(labels.tolist()) == list(range(64))
+    assert torch.equal(torch.cat([batch["x"] for batch in objective.seen]), x[labels])
 
 
 def test_callbacks_and_stop(generator: torch.Generator) -> None:
     calls: list[str] = []
 
-    class Watch(hm.Callback):
+    class Watch(hm.learning.Callback):
         def on_start(self, training: Training) -> None:
             calls.append("start")
 
@@ -219,11 +239,20 @@ def test_bad_input() -> None:
     options: dict[str, Any] = {"optimizer": torch.optim.SGD(rbm.parameters(), 0.1), "epochs": 1}
     with pytest.raises(ValueError, match="The data has no rows"):
         hm.fit(rbm, torch.zeros(0, 4), hm.CD(), **options)
-    with pytest.raises(ValueError, match="Got epochs=1, batch_size=0"):
+    with pytest.raises(ValueError, match="`batch_size` must be a whole number, at least 1. Got 0"):
         hm.fit(rbm, torch.zeros(3, 4), hm.CD(), batch_size=0, **options)
-    with pytest.raises(ValueError, match=r"`data` must have shape \(\*batch, 4\)"):
+    with pytest.raises(ValueError, match="`epochs` must be a whole number, at least 0. Got 1.5"):
+        hm.fit(rbm, torch.zeros(3, 4), hm.CD(), **options | {"epochs": 1.5})
+    with pytest.raises(TypeError, match="`objective` must be an Objective, such as CD"):
+        hm.fit(rbm, torch.zeros(3, 4), lambda model, batch: model.free_energy(batch).mean(), **options)  # type: ignore[arg-type]
+    stranger = torch.optim.SGD(hm.RBM(hm.Bernoulli(4), hm.Bernoulli(2)).parameters(), 0.1)
+    with pytest.raises(ValueError, match="The optimizer moves 3 parameters that are not those of this model"):
+        hm.fit(rbm, torch.zeros(3, 4), hm.CD(), **options | {"optimizer": stranger})
+    with pytest.raises(ValueError, match="All values of layer 'visible' are NaN"):
+        hm.fit(rbm, torch.full((3, 4), torch.nan), hm.CD(), **options)
+    with pytest.raises(ValueError, match=r"`visible` must have shape \(\*batch, 4\)"):
         hm.fit(rbm, torch.zeros(3, 5), hm.CD(), **options)
-    with pytest.raises(ValueError, match=r"`data` must lie in \[0, 1\].*Got values from 0 to 255"):
+    with pytest.raises(ValueError, match=r"`visible` must lie in \[0, 1\].*Got values from 0 to 255"):
         hm.fit(rbm, torch.tensor([[0, 255, 0, 0]], dtype=torch.uint8), hm.CD(), **options)
     with pytest.raises(ValueError, match="infinity"):
         hm.fit(rbm, torch.full((3, 4), torch.inf), hm.CD(), **options)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import harmonium as hm
-from harmonium.learning import Mixing
+from harmonium.learning.monitors import HealthWarning, Mixing
 from harmonium.learning.monitors.health import messages
 
 HEALTHY: dict[str, Any] = {
@@ -69,7 +69,7 @@ def test_over_fitting() -> None:
     assert after([HEALTHY] * 5 + [HEALTHY | {"free_energy_gap": 20.0}]) == []
 
 
-def trained(hidden_bias: float, generator: torch.Generator) -> hm.History:
+def trained(hidden_bias: float, generator: torch.Generator) -> hm.learning.History:
     rbm = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(10), generator=generator)
     with torch.no_grad():
         rbm.hidden_bias.fill_(hidden_bias)
@@ -80,7 +80,7 @@ def trained(hidden_bias: float, generator: torch.Generator) -> hm.History:
 
 @pytest.mark.parametrize(("bias", "text"), [(-20.0, "10 of 10 hidden units never fire"), (20.0, "are always on")])
 def test_messages_are_warned_once_and_kept(bias: float, text: str, generator: torch.Generator) -> None:
-    with pytest.warns(hm.HealthWarning, match=text) as caught:
+    with pytest.warns(HealthWarning, match=text) as caught:
         history = trained(bias, generator)
     assert len(caught) == 1
     assert len(history.messages) == 1
@@ -101,7 +101,7 @@ def test_stuck_chains_are_noticed(generator: torch.Generator) -> None:
     x = torch.cat([torch.ones(20, 10), -torch.ones(20, 10)]).double()
     objective = hm.PCD(n_chains=20, chains={"visible": x[10:30].clone(), "hidden": x[10:30].clone()})
     frozen = torch.optim.SGD(rbm.parameters(), 0.0)
-    with pytest.warns(hm.HealthWarning, match="The chains do not mix"):
+    with pytest.warns(HealthWarning, match="The chains do not mix"):
         history = hm.fit(rbm, x, objective, optimizer=frozen, epochs=2, batch_size=1, monitors=[Mixing()],
                          generator=generator)  # fmt: skip
     assert history.last["r_hat"] > 1.5

@@ -71,5 +71,5 @@ def test_units_that_never_vary_get_a_finite_bias_and_couplings_stay() -> None:
 
 
 def test_wrong_shape() -> None:
-    with pytest.raises(ValueError, match="`x` must have shape"):
+    with pytest.raises(ValueError, match="`visible` must have shape"):
         hm.initialize(hm.RBM(hm.Bernoulli(4), hm.Bernoulli(2)), torch.zeros(3, 5))

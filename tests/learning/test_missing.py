@@ -23,12 +23,12 @@ NAN = float("nan")
 def imputed(rbm: hm.RBM, row: Tensor, n_rounds: int, generator: torch.Generator) -> Tensor:
     """Return 4000 imputations of one row after some rounds."""
     x = row.expand(4000, -1).clone()
-    missing = MissingValues.of(rbm, Batches(x))
-    assert missing is not None
+    missing = MissingValues(rbm, Batches(x, rbm))
+    assert torch.equal(missing.unknown["visible"], x.isnan())
     everything = torch.arange(len(x))
     for _ in range(n_rounds):
-        filled = missing.fill(everything, x, generator=generator)
-    return filled
+        filled = missing.fill(everything, {"visible": x}, generator=generator)
+    return filled["visible"]
 
 
 def tail(rows: Tensor, law: ExactLaw) -> float:
@@ -69,12 +69,12 @@ def test_a_gaussian_given_its_neighbor(generator: torch.Generator) -> None:
 def test_rows_without_gaps_stay(generator: torch.Generator) -> None:
     rbm = hm.RBM(hm.Bernoulli(2), hm.Bernoulli(2))
     x = torch.tensor([[0.0, 1.0], [1.0, NAN]])
-    missing = MissingValues.of(rbm, Batches(x))
-    assert missing is not None
-    filled = missing.fill(torch.tensor([0]), x[:1], generator=generator)
-    assert torch.equal(filled, x[:1])
-    assert MissingValues.of(rbm, Batches(x[:1])) is None
-    assert MissingValues.of(rbm, Batches(x[:1].to(torch.uint8))) is None
+    missing = MissingValues(rbm, Batches(x, rbm))
+    assert list(missing.values) == ["visible"]
+    filled = missing.fill(torch.tensor([0]), {"visible": x[:1]}, generator=generator)
+    assert torch.equal(filled["visible"], x[:1])
+    assert MissingValues(rbm, Batches(x[:1], rbm)).values == {}
+    assert MissingValues(rbm, Batches(x[:1].to(torch.uint8), rbm)).values == {}
 
 
 def test_a_transform_acts_on_what_is_known(generator: torch.Generator) -> None:
@@ -88,8 +88,9 @@ def test_a_transform_acts_on_what_is_known(generator: torch.Generator) -> None:
     training = Training(rbm, data, hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 0.1), epochs=1, transform=flip,
                         generator=generator)  # fmt: skip
     training.run()
-    assert training.batch[:, :2].tolist() == [[1.0, 0.0]] * 8
-    assert set(training.batch[:, 2].tolist()) <= {0.0, 1.0}
+    batch = training.batch["visible"]
+    assert batch[:, :2].tolist() == [[1.0, 0.0]] * 8
+    assert set(batch[:, 2].tolist()) <= {0.0, 1.0}
 
 
 def test_learning_with_a_fourth_of_the_values_missing(generator: torch.Generator) -> None:
@@ -110,17 +111,24 @@ def test_learning_with_a_fourth_of_the_values_missing(generator: torch.Generator
 
 def test_gaps_in_a_one_hot_vector() -> None:
     rbm = hm.RBM(hm.Categorical(1, 3), hm.Bernoulli(2))
-    with pytest.raises(ValueError, match="`data` knows a one-hot vector of .* in part"):
-        MissingValues.of(rbm, Batches(torch.tensor([[[1.0, NAN, 0.0]]])))
+    with pytest.raises(ValueError, match="`visible` knows a one-hot vector of .* in part"):
+        MissingValues(rbm, Batches(torch.tensor([[[1.0, NAN, 0.0]]]), rbm))
 
 
 def test_models_that_cannot_draw() -> None:
+    linear = nn.Linear(2, 1)
     with pytest.raises(TypeError, match="Missing values need a BoltzmannMachine.*Got Linear"):
-        MissingValues.of(nn.Linear(2, 1), Batches(torch.tensor([[1.0, NAN]])))
+        MissingValues(linear, Batches(torch.tensor([[1.0, NAN]]), linear))
+
+
+def test_data_of_gaps_alone() -> None:
+    rbm = hm.RBM(hm.Bernoulli(2), hm.Bernoulli(2))
+    with pytest.raises(ValueError, match="All values of layer 'visible' are NaN: there is nothing to learn from"):
+        MissingValues(rbm, Batches(torch.full((3, 2), NAN), rbm))
 
 
 def test_gaps_that_fit_cannot_fill() -> None:
     rbm = hm.RBM(hm.Bernoulli(2), hm.Bernoulli(2))
     optimizer = torch.optim.SGD(rbm.parameters(), 0.1)
-    with pytest.raises(ValueError, match="`data` must be finite. It holds NaN"):
+    with pytest.raises(ValueError, match="`visible` must be finite. It holds NaN"):
         hm.fit(rbm, TensorDataset(torch.tensor([[1.0, NAN]])), hm.CD(), optimizer=optimizer, epochs=1)

@@ -8,14 +8,15 @@ import pytest
 import torch
 
 import harmonium as hm
-from harmonium.learning import Fit, HiddenUnits, History, Mixing, Training
-from harmonium.learning.monitors.monitors import _pseudo_likelihood
+from harmonium.learning import History, Training
+from harmonium.learning.monitors import Energies, HealthWarning, HiddenUnits, Mixing, Monitor
+from harmonium.learning.monitors.energies import _pseudo_likelihood
 from harmonium.samplers import split_r_hat
 from harmonium.testing import scatter
 from tests.learning.machines import draw_data, make
 
 
-def one_epoch(machine: hm.BoltzmannMachine, generator: torch.Generator, monitors: list[hm.learning.Monitor], **options):  # type: ignore[no-untyped-def]
+def one_epoch(machine: hm.BoltzmannMachine, generator: torch.Generator, monitors: list[Monitor], **options):  # type: ignore[no-untyped-def]
     x = draw_data(machine, 12, generator)
     training = Training(machine, x, hm.PCD(n_chains=8), optimizer=torch.optim.SGD(machine.parameters(), 0.01), epochs=1,
                         monitors=monitors, generator=generator, **options)  # fmt: skip
@@ -23,10 +24,10 @@ def one_epoch(machine: hm.BoltzmannMachine, generator: torch.Generator, monitors
     return training
 
 
-def test_fit_metrics(generator: torch.Generator) -> None:
+def test_energies(generator: torch.Generator) -> None:
     rbm = make("Bernoulli")
     validation = draw_data(rbm, 7, generator)
-    training = one_epoch(rbm, generator, [Fit()], validation=validation)
+    training = one_epoch(rbm, generator, [Energies()], validation=validation)
     x, negative = (phase["visible"] for phase in (training.phases.positive, training.phases.negative))
     record = training.history.last
     free = rbm.free_energy(x).mean().item()
@@ -40,7 +41,7 @@ def test_fit_metrics(generator: torch.Generator) -> None:
 
 
 @pytest.mark.parametrize("units", [hm.Bernoulli(3), hm.Spin(3)], ids=repr)
-def test_pseudo_likelihood_walks_over_the_units(units: hm.Units) -> None:
+def test_pseudo_likelihood_walks_over_the_units(units: hm.units.Units) -> None:
     """Averaged over as many epochs as units, on all states: the definition Σ_i log p(x_i | rest) by brute force."""
     rbm = scatter(hm.RBM(units, hm.Bernoulli(2)))
     low, high = units.bounds()
@@ -59,7 +60,7 @@ def test_hidden_units_are_counted(generator: torch.Generator) -> None:
     rbm = make("Bernoulli")
     with torch.no_grad():
         rbm.hidden_bias.copy_(torch.tensor([-40.0, 0.0, 40.0]))
-    with pytest.warns(hm.HealthWarning, match="1 of 3 hidden units"):
+    with pytest.warns(HealthWarning, match="1 of 3 hidden units"):
         training = one_epoch(rbm, generator, [HiddenUnits()])
     record = training.history.last
     assert (record["n_hidden"], record["dead"], record["saturated"]) == (3, 1, 1)
@@ -68,7 +69,7 @@ def test_hidden_units_are_counted(generator: torch.Generator) -> None:
 
 def test_unbounded_hidden_units_are_not_counted(generator: torch.Generator) -> None:
     assert "dead" not in one_epoch(make("Gaussian hidden"), generator, [HiddenUnits()]).history.last
-    assert "dead" not in one_epoch(make("Boltzmann"), generator, [HiddenUnits(), Fit()]).history.last
+    assert "dead" not in one_epoch(make("Boltzmann"), generator, [HiddenUnits(), Energies()]).history.last
 
 
 def test_mixing_is_the_r_hat_of_the_trace(generator: torch.Generator) -> None:

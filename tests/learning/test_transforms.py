@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import harmonium as hm
-from harmonium.learning import Phases
+from harmonium.learning.objectives import Phases
+from harmonium.learning.transforms import NormLimit
 from harmonium.testing import scatter
 from tests.learning.machines import draw_data, gradient_of, make
 
@@ -33,7 +34,7 @@ def test_widths_and_biases_of_images_are_not_weights(generator: torch.Generator)
     """σ and biases of image-shaped layers have three axes, but are neither decayed nor scaled back."""
     rbm, _ = with_gradient("Convolution", generator)
     before = {key: value.detach().clone() for key, value in rbm.named_parameters()}
-    hm.NormLimit(1e-3).after(rbm)
+    NormLimit(1e-3).after(rbm)
     changed = {key for key, value in rbm.named_parameters() if not torch.equal(value, before[key])}
     assert changed == {"couplings.0.weight"}
 
@@ -44,13 +45,13 @@ def test_norm_limit_scales_back_each_hidden_unit() -> None:
         rbm.weight[:, 0] *= 0.01
         rbm.weight[:, 1] *= 100
     before = rbm.weight.detach().clone()
-    hm.NormLimit(1.0).after(rbm)
+    NormLimit(1.0).after(rbm)
     norm = before.norm(dim=0)
     assert torch.allclose(rbm.weight, before * (1 / norm).clamp_max(1.0))
     assert torch.equal(rbm.weight[:, 0], before[:, 0])
     assert rbm.weight[:, 1].norm().item() == pytest.approx(1.0)
     conv = scatter(hm.RBM(hm.Bernoulli(1, 4, 4), hm.Bernoulli(2, 3, 3), hm.Conv2d(1, 2, kernel=2)), scale=9.0)
-    hm.NormLimit(1.0).after(conv)
+    NormLimit(1.0).after(conv)
     assert conv.weight.flatten(1).norm(dim=1).tolist() == pytest.approx([1.0, 1.0])
 
 
@@ -73,11 +74,11 @@ def test_sparsity_pushes_the_hidden_biases(generator: torch.Generator) -> None:
     expected = before["couplings.2.bias"] + 2.0 * (q - 0.1)
     assert torch.allclose(machine.hidden_bias.grad, expected, atol=1e-12)
     assert torch.equal(machine.weight.grad, before["couplings.0.weight"])
-    other = Phases({"hidden": torch.ones(4, 3).double()}, {})
+    other = Phases({"hidden": torch.ones(4, 3).double()}, {}, ("hidden",))
     sparsity.before(machine, other)
     expected = expected + 2.0 * (0.9 * q + 0.1 - 0.1)
     assert torch.allclose(machine.hidden_bias.grad, expected, atol=1e-12)
-    assert torch.allclose(sparsity.state_dict()["activity"], 0.9 * q + 0.1)
+    assert torch.allclose(sparsity.state_dict()["hidden"], 0.9 * q + 0.1)
 
 
 def test_sparsity_lowers_the_activity(generator: torch.Generator) -> None:

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from harmonium.couplings import Bias, Conv2d, Dense, Symmetric, ThirdOrder
-from harmonium.models import RBM, BoltzmannMachine
+from harmonium.models import RBM, BoltzmannMachine, Tempered
 from harmonium.samplers import Gibbs
 from harmonium.testing import (
     ALL_MACHINES,
@@ -116,7 +117,7 @@ def test_closed_form_gradient_of_a_tempered_machine(
 ) -> None:
     rbm = tiny_rbm(*pair, generator=generator)
     reference = torch.randn(rbm.visible.shape, generator=generator, dtype=torch.float64)
-    tempered = rbm.tempered(beta, reference)
+    tempered = Tempered(rbm, beta, reference)
     v = rbm.visible.sample(torch.zeros(2, 3, *rbm.visible.shape).double(), generator=generator).detach()
     tempered.energy(v).sum().backward()
     exact = gradients(rbm)
@@ -163,15 +164,40 @@ def test_ties() -> None:
 
 
 def test_intractable_energy_names_the_layer() -> None:
-    deep = tiny_deep_machine()
+    deep = BoltzmannMachine(
+        {"visible": Bernoulli(3), "middle": Spin(12), "top": Bernoulli(12)},
+        [(("visible", "middle"), Dense(3, 12)), (("middle", "top"), Dense(12, 12))],
+    )
     with pytest.raises(
         ValueError,
-        match="intractable: Dense ties the missing layers 'middle' and 'top'. Give layer 'top' in the state",
+        match=r"intractable: Dense ties the missing layers 'middle' and 'top', which have too many configurations to "
+        r"count \(the limit is 256\). Give layer 'top' in the state",
     ):
-        deep.energy({"visible": torch.zeros(3, dtype=torch.float64)})
-    assert deep.energy({"middle": torch.ones(2, dtype=torch.float64)}).shape == ()
+        deep.energy({"visible": torch.zeros(3)})
+    assert deep.energy({"middle": torch.ones(12)}).shape == ()
+    gated = BoltzmannMachine(
+        {"visible": Bernoulli(3), "gate": Bernoulli(12), "slab": Gaussian(2)},
+        [(("visible", "gate", "slab"), ThirdOrder(3, 12, 2))],
+    )
     with pytest.raises(ValueError, match="ThirdOrder ties the missing layers 'gate' and 'slab'"):
-        tiny_gated_machine().infer(torch.zeros(3, dtype=torch.float64))
+        gated.infer(torch.zeros(3))
+
+
+@pytest.mark.parametrize("make", [tiny_deep_machine, tiny_gated_machine])
+def test_tied_layers_of_few_configurations_are_summed_out(make: Callable[..., BoltzmannMachine]) -> None:
+    """The machines that were intractable when no layer was counted, against brute force over both hidden layers."""
+    machine = make()
+    first, second = machine.layers[1:]
+    (points, volume), (others, other_volume) = grid(machine.layer(first)), grid(machine.layer(second))
+    i, j = torch.cartesian_prod(torch.arange(len(points)), torch.arange(len(others))).unbind(1)
+    for v in Bernoulli(3).configurations(torch.arange(8)):
+        log_weights = -machine.energy({"visible": v.expand(len(i), 3), first: points[i], second: others[j]})
+        expected = -(log_weights.logsumexp(0) + volume + other_volume)
+        assert machine.energy({"visible": v}).item() == pytest.approx(expected.item(), abs=1e-9)
+        means = machine.infer(v)
+        share = log_weights.softmax(0)[:, None]
+        assert torch.allclose(means[first], (share * points[i]).sum(0), atol=1e-9)
+        assert torch.allclose(means[second], (share * others[j]).sum(0), atol=1e-9)
 
 
 def test_energy_of_two_missing_layers_that_are_not_tied() -> None:
@@ -211,7 +237,7 @@ def test_temperatures(pair: tuple[str, str], generator: torch.Generator) -> None
     rbm = tiny_rbm(*pair, generator=generator)
     v = rbm.visible.sample(torch.zeros(6, *rbm.visible.shape).double(), generator=generator).detach()
     reference = torch.randn(rbm.visible.shape, generator=generator, dtype=torch.float64)
-    hot, own = rbm.tempered(0.0, reference), rbm.tempered(1.0, reference)
+    hot, own = Tempered(rbm, 0.0, reference), Tempered(rbm, 1.0, reference)
     assert torch.allclose(own.free_energy(v), rbm.free_energy(v), rtol=1e-12, atol=1e-12)
     zero = torch.zeros(rbm.hidden.shape, dtype=torch.float64)
     alone = -rbm.visible.inner(reference, v) - rbm.visible.total(rbm.visible.log_base(v))
@@ -227,9 +253,9 @@ def test_a_tensor_of_temperatures_is_a_batch_axis(reference: list[float] | None,
     betas = torch.tensor([0.0, 0.3, 1.0], dtype=torch.float64)
     v = torch.randint(2, (3, 5, 4), generator=generator).double()
     h = torch.randn(3, 5, 2, generator=generator, dtype=torch.float64)
-    ladder = rbm.tempered(betas, field)
+    ladder = Tempered(rbm, betas, field)
     for i, beta in enumerate(betas.tolist()):
-        one = rbm.tempered(beta, field)
+        one = Tempered(rbm, beta, field)
         assert torch.allclose(ladder.energy(v)[i], one.energy(v[i]), rtol=1e-12, atol=1e-12)
         assert torch.allclose(ladder.energy({"hidden": h})[i], one.energy({"hidden": h[i]}), rtol=1e-12, atol=1e-12)
         joint = {"visible": v, "hidden": h}
@@ -244,13 +270,13 @@ def test_tempering_scales_couplings_not_base_measures() -> None:
     state = {"visible": torch.ones(2, dtype=torch.float64), "hidden": torch.ones(4, dtype=torch.float64)}
     base = -rbm.visible.total(rbm.visible.log_base(state["visible"]))
     coupled = rbm.energy(state) - base
-    assert rbm.tempered(0.25).energy(state).item() == pytest.approx((base + 0.25 * coupled).item(), abs=1e-13)
+    assert Tempered(rbm, 0.25).energy(state).item() == pytest.approx((base + 0.25 * coupled).item(), abs=1e-13)
 
 
 @pytest.mark.parametrize("beta", [-0.1, 1.5, float("nan")])
 def test_bad_temperatures(beta: float) -> None:
     with pytest.raises(ValueError, match=r"`beta` must lie in \[0, 1\]. Got"):
-        tiny_rbm("Spin", "Spin").tempered(beta)
+        Tempered(tiny_rbm("Spin", "Spin"), beta)
 
 
 # --- known models -----------------------------------------------------------------------------------------------------
@@ -363,10 +389,11 @@ RBM3 = RBM(Bernoulli(3), Bernoulli(2))
             r"`v` must have shape \(\*batch, 3\) to match visible=Bernoulli\(3\). Got \(5, 2\)",
         ),
         (lambda: RBM3.visible_mean(torch.zeros(5, 3)), ValueError, r"`h` must have shape \(\*batch, 2\)"),
-        (lambda: RBM3.free_energy(torch.zeros(5, 3).int()), TypeError, r"floating-point .* Got torch.int32"),
+        (lambda: RBM3.free_energy(torch.full((5, 3), 2).int()), ValueError, r"must lie in \[0, 1\].*from 2 to 2"),
         (lambda: RBM3.free_energy(torch.zeros(5, 3).double()), TypeError, r"must be torch.float32 .* torch.float64"),
         (lambda: RBM3.hidden_mean(torch.zeros(5, 3).double()), TypeError, r"must be torch.float32 .* torch.float64"),
-        (lambda: RBM3.free_energy([[0.0, 1.0, 0.0]]), (TypeError, ValueError), "."),  # type: ignore[arg-type]
+        (lambda: RBM3.free_energy("rows"), TypeError, "Values must be a tensor, .* Got str"),
+        (lambda: RBM3.free_energy([["0", "1", "0"]]), TypeError, "Values must be numbers"),
         (lambda: RBM3.free_energy(torch.full((1, 3), float("nan"))), ValueError, "must be finite. It holds NaN"),
         (lambda: RBM3.hidden_mean(torch.full((1, 3), float("nan"))), ValueError, "must be finite. It holds NaN"),
         (lambda: RBM3.free_energy(torch.full((1, 3), 255.0)), ValueError, r"must lie in \[0, 1\].*from 255 to 255"),
@@ -398,6 +425,15 @@ RBM3 = RBM(Bernoulli(3), Bernoulli(2))
 def test_bad_input(call: Callable[[], object], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+def test_integers_and_arrays_are_taken_for_tensors() -> None:
+    rbm = RBM(Bernoulli(3), Bernoulli(2))
+    x = torch.tensor([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    for same in (x.int(), x.to(torch.uint8), x.bool(), x.numpy(), x.numpy().astype(np.int16), x.double().numpy(),
+                 x.tolist(), x.int().tolist()):  # fmt: skip
+        assert torch.equal(rbm.free_energy(same), rbm.free_energy(x))
+        assert torch.equal(rbm.hidden_mean(same), rbm.hidden_mean(x))
 
 
 FAMILIES: list[Callable[[int], Units]] = [

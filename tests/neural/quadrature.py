@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-import harmonium as hm
+from harmonium.types import EnergyModel
 
 
 def line(low: float, high: float, n: int = 4001, dtype: torch.dtype = torch.float64) -> tuple[Tensor, float]:
@@ -22,20 +22,20 @@ def plane(low: float, high: float, n: int = 161, dtype: torch.dtype = torch.floa
 
 
 @torch.no_grad()
-def log_z_on(model: hm.EnergyModel, x: Tensor, cell: float) -> float:
+def log_z_on(model: EnergyModel, x: Tensor, cell: float) -> float:
     """Return log ∫ e^{-F} over the grid."""
     return float((-model.free_energy(x).double()).logsumexp(0) + torch.tensor(cell, dtype=torch.float64).log())
 
 
 @torch.no_grad()
-def kl_from(log_p: Tensor, model: hm.EnergyModel, x: Tensor, cell: float) -> float:
+def kl_from(log_p: Tensor, model: EnergyModel, x: Tensor, cell: float) -> float:
     """Return `KL(p ‖ model)` in nats on a grid, the model normalized there."""
     log_q = -model.free_energy(x).double() - log_z_on(model, x, cell)
     p = log_p.double().exp() * cell
     return float((p * (log_p.double() - log_q)).sum() / p.sum())
 
 
-def draw_from(model: hm.EnergyModel, x: Tensor, n: int, *, generator: torch.Generator) -> Tensor:
+def draw_from(model: EnergyModel, x: Tensor, n: int, *, generator: torch.Generator) -> Tensor:
     """Draw `n` points of the law of a model on an even grid on a line, exactly: by its cumulative sum."""
     with torch.no_grad():
         cumulative = (-model.free_energy(x).double()).softmax(0).cumsum(0)

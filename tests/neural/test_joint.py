@@ -10,23 +10,26 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import harmonium as hm
+from harmonium.learning.monitors import Guard, JointCurves
+from harmonium.learning.objectives import ReplayBuffer
 from harmonium.learning.objectives.joint_likelihood import saturation
-from harmonium.learning.snapshot import restore, snapshot
+from harmonium.learning.state import restore, snapshot
 from harmonium.learning.training import Training
+from harmonium.types import EnergyModel
 from tests.neural.quadrature import draw_from, line
 
 
 @dataclass(frozen=True)
-class FromGrid(hm.Sampler):
+class FromGrid(hm.samplers.Sampler):
     """A sampler that draws the law of the model exactly, from a grid; or, wrongly, leaves the chains where they are."""
 
     right: bool = True
 
-    def init(self, model: hm.EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> hm.State:
+    def init(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> hm.State:
         return {"x": x}
 
     def step(
-        self, model: hm.EnergyModel, state: hm.State, *, generator: torch.Generator | None = None
+        self, model: EnergyModel, state: hm.State, *, generator: torch.Generator | None = None
     ) -> tuple[hm.State, dict[str, Tensor]]:
         grid, _ = line(-6, 6, 2001)
         assert generator is not None
@@ -48,7 +51,7 @@ def test_the_gradient_of_l_gen_is_that_of_the_likelihood(right: bool, generator:
     objective = hm.JointLikelihood(n_steps=1, sampler=FromGrid(right), classification_weight=0.0)
     draws = []
     for _ in range(n_batches):
-        parts = torch.autograd.grad(objective(model, x, generator=generator), list(model.parameters()))
+        parts = torch.autograd.grad(objective.loss(model, x, generator=generator), list(model.parameters()))
         draws.append(torch.cat([p.flatten() for p in parts]))
     found = torch.stack(draws)
     exact = torch.cat([p.flatten() for p in exact_gradient(model, x)])
@@ -61,7 +64,7 @@ def test_the_gradient_with_langevin_chains_has_the_right_direction(generator: to
     model = hm.JEM(hm.MLP(1, 3, hidden=(8,), generator=generator), base_std=1.0).double()
     x = torch.randn(2000, 1, generator=generator, dtype=torch.float64) * 0.5 + 1.0
     objective = hm.JointLikelihood(n_steps=150, sampler=hm.Langevin(0.05), classification_weight=0.0)
-    parts = torch.autograd.grad(objective(model, x, generator=generator), list(model.parameters()))
+    parts = torch.autograd.grad(objective.loss(model, x, generator=generator), list(model.parameters()))
     found, exact = (torch.cat([p.flatten() for p in g]) for g in (parts, exact_gradient(model, x)))
     assert torch.cosine_similarity(found, exact, dim=0) > 0.99
     assert (found - exact).norm() < 0.15 * exact.norm()
@@ -75,13 +78,18 @@ def jem(generator: torch.Generator) -> hm.JEM:
 def test_the_parts_add_up_with_their_weights(jem: hm.JEM, generator: torch.Generator) -> None:
     x, y = torch.rand(12, 4, generator=generator), torch.arange(12) % 3
     objective = hm.JointLikelihood(n_steps=3, classification_weight=2.0, generation_weight=0.5, energy_penalty=0.1)
-    loss = objective(jem, (x, y), generator=generator)
-    negatives = objective.negatives
-    assert negatives is not None and not negatives.requires_grad
+    seeds = [torch.Generator().manual_seed(3) for _ in range(2)]
+    loss = objective.loss(jem, {"x": x, "y": y}, generator=seeds[0])
+    phases = objective.accumulate_grad(jem, {"x": x, "y": y}, generator=seeds[1])
+    assert phases is not None and torch.equal(phases.positive["x"], x)
+    negatives = phases.negative["x"]
+    assert negatives.shape == x.shape and not negatives.requires_grad
     free, free_negative = jem.free_energy(x), jem.free_energy(negatives)
     expected = 2.0 * cross_entropy(jem.class_logits(x), y) + 0.5 * (free.mean() - free_negative.mean())
     expected = expected + 0.1 * (free.square().mean() + free_negative.square().mean())
     torch.testing.assert_close(loss, expected)
+    for parameter, slope in zip(jem.parameters(), torch.autograd.grad(expected, list(jem.parameters())), strict=True):
+        torch.testing.assert_close(parameter.grad, slope)
     assert objective.metrics["classification_loss"] == pytest.approx(cross_entropy(jem.class_logits(x), y).item())
     assert objective.metrics["generation_loss"] == pytest.approx((free.mean() - free_negative.mean()).item(), abs=1e-6)
 
@@ -89,24 +97,25 @@ def test_the_parts_add_up_with_their_weights(jem: hm.JEM, generator: torch.Gener
 def test_rows_without_a_label_take_part_in_l_gen_only(jem: hm.JEM, generator: torch.Generator) -> None:
     x, y = torch.rand(12, 4, generator=generator), torch.tensor([0, 1, 2, *[-1] * 9])
     only = hm.JointLikelihood(generation_weight=0.0)
-    torch.testing.assert_close(only(jem, (x, y)), cross_entropy(jem.class_logits(x[:3]), y[:3]))
+    torch.testing.assert_close(only.loss(jem, {"x": x, "y": y}), cross_entropy(jem.class_logits(x[:3]), y[:3]))
     objective = hm.JointLikelihood(n_steps=1)
-    objective(jem, (x, torch.full((12,), -1)), generator=generator)
+    objective.loss(jem, {"x": x, "y": torch.full((12,), -1)}, generator=generator)
     assert "classification_loss" not in objective.metrics
+    assert only.accumulate_grad(jem, {"x": x, "y": y}) is None  # no chains, nothing to look at
     assert objective.metrics["free_energy"] == pytest.approx(jem.free_energy(x).mean().item())
 
 
 def test_few_labeled_samples_join_every_update(jem: hm.JEM, generator: torch.Generator) -> None:
     known = torch.rand(1, 4, generator=generator), torch.tensor([2])
     objective = hm.JointLikelihood(generation_weight=0.0, labeled=known, n_labeled=5)
-    loss = objective(jem, torch.rand(7, 4, generator=generator), generator=generator)
+    loss = objective.loss(jem, torch.rand(7, 4, generator=generator), generator=generator)
     torch.testing.assert_close(loss, cross_entropy(jem.class_logits(known[0]), known[1]))
 
 
 def test_an_energy_without_classes_learns_from_bare_data(generator: torch.Generator) -> None:
     model = hm.NeuralEBM(hm.MLP(2, generator=generator))
     objective = hm.JointLikelihood(n_steps=2)
-    objective(model, torch.zeros(5, 2), generator=generator).backward()
+    objective.loss(model, torch.zeros(5, 2), generator=generator).backward()
     assert set(objective.metrics) == {"generation_loss", "free_energy"}
 
 
@@ -132,25 +141,26 @@ def test_chains_run_in_evaluation_mode_with_frozen_parameters(generator: torch.G
     net = Probe()
     jem = hm.JEM(net)
     objective = hm.JointLikelihood(n_steps=4)
-    objective(jem, (torch.zeros(3, 2), torch.zeros(3, dtype=torch.int64)), generator=generator)
+    objective.loss(jem, {"x": torch.zeros(3, 2), "y": torch.zeros(3, dtype=torch.int64)}, generator=generator)
     assert net.seen == [(True, True)] + 4 * [(False, False)] + [(True, True)]
     assert net.layer.weight.grad is None
     net.fail_after = len(net.seen) + 2
     with pytest.raises(RuntimeError, match="broke"):
-        objective(jem, torch.zeros(3, 2), generator=generator)
+        objective.loss(jem, torch.zeros(3, 2), generator=generator)
     assert net.training and net.layer.weight.requires_grad
 
 
 def test_input_noise_and_box(jem: hm.JEM, generator: torch.Generator) -> None:
     objective = hm.JointLikelihood(n_steps=3, sampler=hm.Langevin(1.0, noise=5.0), box=(-1.0, 1.0), input_noise=0.1)
     state = generator.get_state()
-    loss = objective(jem, torch.zeros(40, 4), generator=generator)
-    assert objective.negatives is not None and objective.negatives.abs().max() == 1
-    assert objective.metrics["saturation"] == saturation(objective.negatives, (-1.0, 1.0))
+    loss = objective.loss(jem, torch.zeros(40, 4), generator=generator)
     generator.set_state(state)
-    assert loss != hm.JointLikelihood(n_steps=3, sampler=objective.sampler, box=(-1.0, 1.0))(
-        jem, torch.zeros(40, 4), generator=generator
-    )
+    phases = objective.accumulate_grad(jem, torch.zeros(40, 4), generator=generator)
+    assert phases is not None and phases.negative["x"].abs().max() == 1
+    assert objective.metrics["saturation"] == saturation(phases.negative["x"], (-1.0, 1.0))
+    generator.set_state(state)
+    without = hm.JointLikelihood(n_steps=3, sampler=objective.sampler, box=(-1.0, 1.0))
+    assert loss != without.loss(jem, torch.zeros(40, 4), generator=generator)
 
 
 def test_arguments_are_checked() -> None:
@@ -164,7 +174,7 @@ def toy_run(epochs: int) -> tuple[Training, hm.JEM]:
     generator = torch.Generator().manual_seed(5)
     jem = hm.JEM(hm.MLP(2, 2, hidden=(8,), generator=generator))
     x = torch.randn(60, 2, generator=generator)
-    objective = hm.JointLikelihood(n_steps=2, buffer=hm.ReplayBuffer(40, n_classes=2), input_noise=0.1)
+    objective = hm.JointLikelihood(n_steps=2, buffer=ReplayBuffer(40, n_classes=2), input_noise=0.1)
     training = Training(
         jem,
         (x, (x[:, 0] > 0).long()),
@@ -172,7 +182,7 @@ def toy_run(epochs: int) -> tuple[Training, hm.JEM]:
         optimizer=torch.optim.Adam(jem.parameters(), 0.01),
         epochs=epochs,
         batch_size=20,
-        monitors=[hm.JointCurves((x, (x[:, 0] > 0).long())), hm.Guard()],
+        monitors=[JointCurves((x, (x[:, 0] > 0).long())), Guard()],
         generator=generator,
     )
     return training, jem

@@ -8,14 +8,15 @@ from torch import nn
 
 import harmonium as hm
 from harmonium.models.frozen import frozen
+from harmonium.types import EnergyModel
 from tests.neural.quadrature import Quadratic
 
 NETWORKS = {
     "mlp": lambda generator, spectral: hm.MLP((1, 8, 8), 5, hidden=(12, 7), spectral=spectral, generator=generator),
-    "conv": lambda generator, spectral: hm.SmallConv(
+    "conv": lambda generator, spectral: hm.networks.SmallConv(
         (1, 8, 8), 5, channels=(4, 6), hidden=8, spectral=spectral, generator=generator
     ),
-    "residual": lambda generator, spectral: hm.SmallResidual(
+    "residual": lambda generator, spectral: hm.networks.SmallResidual(
         (1, 8, 8), 5, channels=(4, 6), spectral=spectral, generator=generator
     ),
 }
@@ -47,7 +48,7 @@ def test_class_values_may_be_huge() -> None:
     jem = hm.JEM(Huge(), shape=1)
     x = torch.tensor([[1.0], [-1.0]])
     assert torch.equal(jem.free_energy(x), torch.tensor([-1e4, -1e4]))
-    loss = hm.JointLikelihood(generation_weight=0.0)(jem, (x, torch.tensor([1, 1])))
+    loss = hm.JointLikelihood(generation_weight=0.0).loss(jem, {"x": x, "y": torch.tensor([1, 1])})
     assert loss.item() == pytest.approx(1e4)
 
 
@@ -90,8 +91,8 @@ def test_shapes_are_asked_for_and_checked() -> None:
 
 
 def test_models_meet_the_protocol(jem: hm.JEM) -> None:
-    for model in (jem, hm.NeuralEBM(Quadratic()), jem.given_class(1), hm.GaussianLaw(torch.zeros(2))):
-        assert isinstance(model, hm.EnergyModel)
+    for model in (jem, hm.NeuralEBM(Quadratic()), jem.given_class(1), hm.laws.GaussianLaw(torch.zeros(2))):
+        assert isinstance(model, EnergyModel)
 
 
 def test_chains_start_in_the_box(jem: hm.JEM, generator: torch.Generator) -> None:
@@ -165,8 +166,8 @@ def test_unknown_activation() -> None:
     with pytest.raises(ValueError, match="smooth ones. Got 'relu'"):
         hm.MLP(2, activation="relu")
     with pytest.raises(ValueError, match="multiples of `patch`"):
-        hm.SmallConv((1, 10, 10))
-    for cls in (hm.SmallConv, hm.SmallResidual):
+        hm.networks.SmallConv((1, 10, 10))
+    for cls in (hm.networks.SmallConv, hm.networks.SmallResidual):
         with pytest.raises(ValueError, match="channels, height, width"):
             cls((8, 8))
 

@@ -29,7 +29,7 @@ def test_from_a_uniform_law_the_integral_over_the_box(net: hm.MLP, generator: to
     assert found.trusted and found.lower <= exact <= found.upper
     assert abs(found.value - exact) < 4 * found.error + 0.002
     # The same answer does not hold for another box: the reference decides what Z is.
-    law = hm.UniformLaw((2,), -1.0, 1.0)
+    law = hm.laws.UniformLaw((2,), -1.0, 1.0)
     other = hm.ais(model, reference=law, n_chains=256, n_betas=60, generator=generator)
     assert abs(other.value - exact) > 10 * other.error
     assert abs(other.value - log_z_on(model, *midpoints(-1.0, 1.0))) < 4 * other.error + 0.002
@@ -45,9 +45,9 @@ def midpoints(low: float, high: float, n: int = 400) -> tuple[torch.Tensor, floa
 def test_from_a_gaussian_law(net: hm.MLP, fitted: bool, generator: torch.Generator) -> None:
     model = hm.NeuralEBM(net, base_std=1.2)
     exact = log_z_on(model, *plane(-9, 9, 601))
-    law = hm.GaussianLaw(torch.tensor([0.5, -0.3]), torch.tensor([1.5, 0.9])) if fitted else None
+    law = hm.laws.GaussianLaw(torch.tensor([0.5, -0.3]), torch.tensor([1.5, 0.9])) if fitted else None
     up = hm.ais(model, reference=law, n_chains=256, n_betas=60, generator=generator)
-    down = hm.reverse_ais(model, reference=law, n_chains=256, n_betas=60, n_steps=50, generator=generator)
+    down = hm.partition.reverse_ais(model, reference=law, n_chains=256, n_betas=60, n_steps=50, generator=generator)
     assert abs(up.value - exact) < 4 * up.error + 0.002 and up.error < 0.1
     assert abs(down.value - exact) < 4 * down.error + 0.002
     x = torch.zeros(3, 2)
@@ -68,7 +68,7 @@ def test_the_mean_of_the_weights_is_right_with_few_temperatures(generator: torch
 
 def test_the_transitions_leave_each_law_as_it_is(generator: torch.Generator) -> None:
     model = hm.NeuralEBM(Quadratic(0.5, 1))
-    path = NeuralPath(model, hm.GaussianLaw(torch.zeros(1), 1.0), n_steps=3)
+    path = NeuralPath(model, hm.laws.GaussianLaw(torch.zeros(1), 1.0), n_steps=3)
     path.start(2, generator=generator)
     beta = 0.4
     variance = 1 / ((1 - beta) + beta / 0.25)
@@ -92,25 +92,27 @@ def test_references_of_the_wrong_kind(generator: torch.Generator) -> None:
     with pytest.raises(TypeError, match="anneals from a law"):
         hm.ais(hm.NeuralEBM(Quadratic()), reference=torch.zeros(2))
     with pytest.raises(TypeError, match="anneals from a field"):
-        hm.ais(hm.RBM(hm.Bernoulli(30), hm.Bernoulli(30)), reference=hm.UniformLaw((30,)))
+        hm.ais(hm.RBM(hm.Bernoulli(30), hm.Bernoulli(30)), reference=hm.laws.UniformLaw((30,)))
     with pytest.raises(TypeError, match="where to anneal from"):
         hm.ais(torch.nn.Identity(), n_betas=10)  # type: ignore[arg-type]
 
 
 def test_laws_are_normalized_and_drawn(generator: torch.Generator) -> None:
     x, cell = plane(-8, 8, 401, torch.float64)
-    law = hm.GaussianLaw(torch.tensor([0.5, -1.0], dtype=torch.float64), torch.tensor([1.0, 0.6], dtype=torch.float64))
+    law = hm.laws.GaussianLaw(
+        torch.tensor([0.5, -1.0], dtype=torch.float64), torch.tensor([1.0, 0.6], dtype=torch.float64)
+    )
     assert log_z_on(law, x, cell) == pytest.approx(0.0, abs=1e-9)
     draws = law.initial(20_000, generator=generator)
-    fitted = hm.GaussianLaw.fitted(draws)
+    fitted = hm.laws.GaussianLaw.fitted(draws)
     torch.testing.assert_close(fitted.mean, law.mean, atol=4 / 20_000**0.5, rtol=0)
     torch.testing.assert_close(fitted.scale, law.scale, atol=3 / 20_000**0.5, rtol=0)
     point = draws[:5].requires_grad_()
     torch.testing.assert_close(torch.autograd.grad(law.free_energy(point).sum(), point)[0], law.slope(point))
-    box = hm.UniformLaw((2,), -1.0, 3.0)
+    box = hm.laws.UniformLaw((2,), -1.0, 3.0)
     assert box.free_energy(torch.tensor([[0.0, 0.0], [0.0, 3.5]])).tolist() == [pytest.approx(math.log(16)), math.inf]
     assert (box.free_energy(box.initial(1000, generator=generator)).isfinite()).all()
     with pytest.raises(ValueError, match="`std` must be positive"):
-        hm.GaussianLaw(torch.zeros(2), 0.0)
+        hm.laws.GaussianLaw(torch.zeros(2), 0.0)
     with pytest.raises(ValueError, match="`low` must be below"):
-        hm.UniformLaw((2,), 1.0, 1.0)
+        hm.laws.UniformLaw((2,), 1.0, 1.0)

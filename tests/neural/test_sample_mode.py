@@ -58,7 +58,9 @@ def careless(name: str, breaks_at: int | None = None) -> Careless:
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["default", "mala", "langevin"])
-def test_evaluation_mode_is_set_and_restored(name: str, sampler: hm.Sampler | None, generator: torch.Generator) -> None:
+def test_evaluation_mode_is_set_and_restored(
+    name: str, sampler: hm.samplers.Sampler | None, generator: torch.Generator
+) -> None:
     net = careless(name)
     x = hm.sample(MODELS[name](net), 4, sampler=sampler, n_steps=5, generator=generator)
     assert len(net.seen) >= 5 and set(net.seen) == {(False, False, False)}
@@ -68,7 +70,9 @@ def test_evaluation_mode_is_set_and_restored(name: str, sampler: hm.Sampler | No
 
 @pytest.mark.parametrize("breaks_at", [1, 3])
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=["default", "mala", "langevin"])
-def test_also_after_an_exception(breaks_at: int, sampler: hm.Sampler | None, generator: torch.Generator) -> None:
+def test_also_after_an_exception(
+    breaks_at: int, sampler: hm.samplers.Sampler | None, generator: torch.Generator
+) -> None:
     net = careless("classes", breaks_at)
     with pytest.raises(RuntimeError, match="on purpose"):
         hm.sample(hm.JEM(net), 4, sampler=sampler, n_steps=5, generator=generator)

@@ -57,7 +57,7 @@ def test_a_langevin_step_that_large_drifts(model: hm.NeuralEBM, generator: torch
 
 @pytest.mark.parametrize(("sampler", "variance"), [(hm.Langevin(0.5), 1 / (1 - 0.25)), (hm.MALA(0.5), 1.0)])
 def test_the_bias_of_langevin_is_the_known_one(
-    sampler: hm.Sampler, variance: float, generator: torch.Generator
+    sampler: hm.samplers.Sampler, variance: float, generator: torch.Generator
 ) -> None:
     """On `x²/2s²` Langevin steps of size α settle at the variance `s²/(1 - α/2s²)`, here 4/3; MALA at s² = 1."""
     model = hm.NeuralEBM(Quadratic(1.0, 1))

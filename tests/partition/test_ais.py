@@ -36,7 +36,7 @@ BETAS = torch.linspace(0, 1, 20).tolist()
 
 def melted(machine: hm.BoltzmannMachine, *, generator: torch.Generator) -> hm.Estimate:
     samples = ExactLaw(machine).draw(128, generator=generator)[machine.data_layer]
-    return hm.reverse_ais(machine, samples=samples, betas=BETAS, n_steps=4, generator=generator)
+    return hm.partition.reverse_ais(machine, samples=samples, betas=BETAS, n_steps=4, generator=generator)
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -56,7 +56,7 @@ def test_the_bounds_of_a_hard_machine(generator: torch.Generator) -> None:
     betas, n_runs = [0.0, 0.3, 0.6, 1.0], 100
     low = [hm.ais(rbm, n_chains=2, betas=betas, generator=generator).value for _ in range(n_runs)]
     x = ExactLaw(rbm).draw(2 * n_runs, generator=generator)["visible"].split(2)
-    high = [hm.reverse_ais(rbm, samples=rows, betas=betas, generator=generator).value for rows in x]
+    high = [hm.partition.reverse_ais(rbm, samples=rows, betas=betas, generator=generator).value for rows in x]
     for gaps in (exact - torch.tensor(low), torch.tensor(high) - exact):
         assert gaps.mean() > 5 * gaps.std() / math.sqrt(n_runs)  # not zero: the bound is a bound
 
@@ -82,7 +82,7 @@ def test_error_bars_that_are_too_short_fail() -> None:
 def test_reverse_from_samples_of_another_law_fails() -> None:
     def wrong(machine: hm.BoltzmannMachine, *, generator: torch.Generator) -> hm.Estimate:
         samples = ExactLaw(tiny_rbm("Bernoulli", "Spin")).draw(128, generator=generator)["visible"]
-        return hm.reverse_ais(machine, samples=samples, betas=[0.0, 0.5, 1.0], generator=generator)
+        return hm.partition.reverse_ais(machine, samples=samples, betas=[0.0, 0.5, 1.0], generator=generator)
 
     with pytest.raises(ContractError):
         check_log_z(scatter(hm.RBM(hm.Bernoulli(4), hm.Bernoulli(4)), scale=2.0), wrong, n_runs=30)
@@ -101,7 +101,7 @@ def test_published_gaussian_rbm(generator: torch.Generator) -> None:
     estimate = hm.ais(published_rbm(), n_chains=1000, n_betas=300, generator=generator)
     assert estimate.lower < PUBLISHED_LOG_Z < estimate.upper
     assert estimate.error < 0.05
-    backward = hm.reverse_ais(published_rbm(), n_chains=1000, n_betas=300, n_steps=50, generator=generator)
+    backward = hm.partition.reverse_ais(published_rbm(), n_chains=1000, n_betas=300, n_steps=50, generator=generator)
     assert backward.lower < PUBLISHED_LOG_Z < backward.upper
 
 
@@ -152,7 +152,7 @@ def test_given_temperatures_are_used(generator: torch.Generator) -> None:
     hm.ais(rbm, betas=[0.0, 0.3, 1.0], n_chains=8, generator=generator, on_beta=lambda i, n: calls.append((i, n)))
     assert calls == [(1, 2), (2, 2)]
     calls.clear()
-    hm.reverse_ais(
+    hm.partition.reverse_ais(
         rbm, betas=torch.tensor([0.0, 0.3, 1.0]), n_chains=8, n_steps=1, generator=generator,
         on_beta=lambda i, n: calls.append((i, n)),
     )  # fmt: skip
@@ -163,7 +163,7 @@ def test_given_temperatures_are_used(generator: torch.Generator) -> None:
     "betas", [[0.0], [0.0, 0.5], [0.1, 1.0], [0.0, 0.5, 0.5, 1.0], [0.0, 0.7, 0.4, 1.0], [0.0, math.nan, 1.0]]
 )
 def test_bad_temperatures(betas: list[float]) -> None:
-    for estimator in (hm.ais, hm.reverse_ais):
+    for estimator in (hm.ais, hm.partition.reverse_ais):
         with pytest.raises(ValueError, match="`betas` must rise strictly from 0 to 1"):
             estimator(tiny_rbm("Bernoulli", "Bernoulli"), betas=betas)
 

@@ -43,7 +43,7 @@ def transposed(rbm: hm.RBM) -> hm.RBM:
     return other
 
 
-def all_states(units: hm.Units) -> Tensor:
+def all_states(units: hm.units.Units) -> Tensor:
     n = units.n_configurations()
     assert n is not None
     return units.configurations(torch.arange(n))
@@ -183,7 +183,7 @@ def test_too_many_states() -> None:
         hm.exact_log_z(hm.RBM(hm.Gaussian(2), hm.Poisson(2)))
 
 
-@pytest.mark.parametrize("estimator", [hm.exact_log_z, hm.ais, hm.reverse_ais, hm.log_z])
+@pytest.mark.parametrize("estimator", [hm.exact_log_z, hm.ais, hm.partition.reverse_ais, hm.log_z])
 def test_smooth_units_have_no_log_z(estimator: object) -> None:
     rbm = hm.RBM(hm.Multinary(3, levels=3), hm.Bernoulli(2))
     with pytest.raises(ValueError, match="needs a base measure for every layer. Layer 'visible' .* exact=True"):

@@ -272,8 +272,13 @@ def test_metropolis_refuses_layers_without_one_proposal(units: Mixed) -> None:
 
 
 def test_metropolis_needs_a_tractable_energy() -> None:
+    deep = BoltzmannMachine(
+        {"visible": Bernoulli(3), "middle": Spin(12), "top": Bernoulli(12)},
+        [(("visible", "middle"), Dense(3, 12)), (("middle", "top"), Dense(12, 12))],
+    )
     with pytest.raises(ValueError, match="Give layer 'top'"):
-        Metropolis().init(tiny_deep_machine(), torch.zeros(4, 3, dtype=torch.float64))
+        Metropolis().init(deep, torch.zeros(4, 3))
+    assert "visible" in Metropolis().init(tiny_deep_machine(), torch.zeros(4, 3, dtype=torch.float64))
 
 
 def test_a_count_never_falls_below_zero(generator: torch.Generator) -> None:

@@ -141,7 +141,7 @@ CLASSES = RBM(Categorical(2, 3), Bernoulli(2))
             r"`given` must be one sample, of shape \(4,\), or n=3 of them. Got \(2, 4\)",
         ),
         (lambda: sample(RBM4, 1, given=torch.zeros(5, 4)), ValueError, r"or n=1 of them. Got \(5, 4\)"),
-        (lambda: sample(RBM4, 3, given=torch.zeros(4).int()), TypeError, "floating-point"),
+        (lambda: sample(RBM4, 3, given=torch.full((4,), 7)), ValueError, r"must lie in \[0, 1\].*7"),
         (lambda: sample(RBM4, 3, given=torch.zeros(4).double()), TypeError, "`given` must be torch.float32"),
         (lambda: sample(RBM4, 3, given=torch.full((4,), 7.0)), ValueError, r"must lie in \[0, 1\].*7"),
         (lambda: sample(RBM4, 3, given=torch.tensor([1.0, math.inf, 0.0, 0.0])), ValueError, "must be finite"),
@@ -159,6 +159,15 @@ CLASSES = RBM(Categorical(2, 3), Bernoulli(2))
 def test_bad_input(call: Callable[[], object], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+def test_given_integers_are_taken_for_floats() -> None:
+    known = torch.tensor([1, 0, 0, 1])
+    drawn = [
+        sample(RBM4, 3, given=given, generator=torch.Generator().manual_seed(0)) for given in (known, known.float())
+    ]
+    assert torch.equal(*drawn)
+    assert torch.equal(drawn[0], known.float().expand(3, 4))
 
 
 def test_a_model_without_a_law_is_named(generator: torch.Generator) -> None:

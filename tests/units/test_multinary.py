@@ -49,9 +49,9 @@ def test_distance_of_other_activations(activation: str, k: float, bound: float) 
 
 
 def test_default_k() -> None:
-    assert Multinary(1, levels=255).scale == 4 / 255
-    assert Multinary(1, levels=2).scale == 1.0
-    assert Multinary(1, levels=255, k=0.5).scale == 0.5
+    assert Multinary(1, levels=255).steepness == 4 / 255
+    assert Multinary(1, levels=2).steepness == 1.0
+    assert Multinary(1, levels=255, k=0.5).steepness == 0.5
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -5,19 +5,39 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from harmonium.draws import draw_normal
+from harmonium.types import Shaped
+
+Shapes = tuple[tuple[int, ...], ...]
+"""The shapes of the layers that a coupling ties."""
 
 
 class Coupling(nn.Module, ABC):
     """A multilinear form `Φ(x₁, …, x_k)`; the field that it puts on layer i is `∂Φ/∂x_i`.
 
-    A new coupling needs `field`, `accumulate_grad` and `shapes`. Its arguments are statistics, `(*batch, *shape)`.
+    A new coupling needs `field`, `accumulate_grad` and `shapes`. Its arguments are statistics, `(*batch, *shape)`. The
+    rest are hooks: what else the machine and learning may ask of a coupling.
     """
+
+    shares_places: ClassVar[bool] = False
+    """Whether all places of an image have the same parameters; the biases of its layers are then shared, too."""
+
+    memory_format: ClassVar[torch.memory_format] = torch.contiguous_format
+    """How it likes its layers to lie in memory."""
+
+    unit_axis: ClassVar[int] = -1
+    """The axis of its weights that counts the units of its last layer."""
+
+    @classmethod
+    def examples(cls) -> list[tuple[Self, Shapes]]:
+        """Return small couplings of this kind with the shapes of their layers, which the contract is held to."""
+        return []
 
     @property
     @abstractmethod
@@ -34,6 +54,32 @@ class Coupling(nn.Module, ABC):
 
         `weight` is a number, or a tensor with one value a sample.
         """
+
+    def check_layers(self, names: Sequence[str], layers: Sequence[Shaped]) -> None:
+        """Raise unless the layers have the shapes that it ties."""
+        if len(names) != len(self.shapes):
+            raise ValueError(f"{self!r} ties {len(self.shapes)} layers. Got {tuple(names)}. Name one for each.")
+        for name, layer, shape in zip(names, layers, self.shapes, strict=True):
+            if shape is not None and shape != layer.shape:
+                raise ValueError(
+                    f"{self!r} needs shape {shape} at layer {name!r}. Got {layer!r}. "
+                    "Give the coupling the shapes of its layers."
+                )
+
+    def gates(self, gate: int, other: int) -> bool:
+        """Return whether unit j of layer `gate` meets only the entries `(j, …)` of layer `other`.
+
+        Then Φ is a sum over j, and the units of the gate can be summed out one by one.
+        """
+        return False
+
+    def weights(self) -> list[nn.Parameter]:
+        """Return the parameters that decay and norm limits act on."""
+        return list(self.parameters())
+
+    def fans(self) -> tuple[int, int]:
+        """Return how many units of the first layer act on one of the last, and the other way."""
+        raise TypeError(f"{self!r} has no count of the units that act on a unit. Use Dense or Conv2d.")
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return `Φ(x₁, …, x_k) = x₁ · ∂Φ/∂x₁`, `(*batch,)`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings.base import Coupling, as_shape
+from harmonium.couplings.base import Coupling, Shapes, as_shape
 from harmonium.types import gradient, weighted_sum, without_gradient
 
 
@@ -25,6 +27,11 @@ class Bias(Coupling):
         sizes = (self.shape[0], *(1,) * (len(self.shape) - 1)) if shared else self.shape
         self.bias = nn.Parameter(torch.zeros(sizes))
 
+    @classmethod
+    def examples(cls) -> list[tuple[Self, Shapes]]:
+        """Return small ones with the shapes of their layers."""
+        return [(cls(4), ((4,),)), (cls((2, 3, 3), shared=True), ((2, 3, 3),))]
+
     @property
     def shapes(self) -> tuple[tuple[int, ...]]:
         """The shape of the one layer."""
@@ -37,6 +44,19 @@ class Bias(Coupling):
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `b`, the same for every sample."""
         return self.bias
+
+    def weights(self) -> list[nn.Parameter]:
+        """Return nothing: a bias is not decayed."""
+        return []
+
+    def averaged(self, field: Tensor) -> Tensor:
+        """Return a field on the layer, `(*shape)`, as a bias: averaged over the places that share one.
+
+        >>> Bias((1, 2, 2), shared=True).averaged(torch.arange(4.0).reshape(1, 2, 2)).tolist()
+        [[[1.5]]]
+        """
+        field = field.reshape(self.shape)
+        return field.sum_to_size(self.bias.shape) * (self.bias.numel() / field.numel())
 
     @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:

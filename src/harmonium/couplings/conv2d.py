@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, conv_transpose2d
 
-from harmonium.couplings.base import Coupling, small_normal
-from harmonium.types import gradient, weighted, without_gradient
+from harmonium.couplings.base import Coupling, Shapes, small_normal
+from harmonium.types import Shaped, gradient, weighted, without_gradient
 
 
 class Conv2d(Coupling):
@@ -19,6 +22,10 @@ class Conv2d(Coupling):
     >>> Conv2d(3, 64, kernel=4, stride=2, padding=1).upper_shape((3, 32, 32))
     (64, 16, 16)
     """
+
+    shares_places = True
+    memory_format = torch.channels_last
+    unit_axis = 0
 
     def __init__(
         self,
@@ -40,6 +47,12 @@ class Conv2d(Coupling):
         self.kernel, self.stride, self.padding = kernel, stride, padding
         weight = small_normal(upper_channels, lower_channels, kernel, kernel, generator=generator)
         self.weight = nn.Parameter(_channels_last(weight.detach()))
+
+    @classmethod
+    def examples(cls) -> list[tuple[Self, Shapes]]:
+        """Return one that shrinks images by its kernel, and one that halves them."""
+        halves = cls(2, 3, kernel=4, stride=2, padding=1)
+        return [(cls(2, 3, kernel=3), ((2, 5, 4), (3, 3, 2))), (halves, ((2, 6, 4), (3, 3, 2)))]
 
     @property
     def shapes(self) -> tuple[None, None]:
@@ -64,6 +77,21 @@ class Conv2d(Coupling):
                 )
             sizes.append(steps + 1)
         return self.upper_channels, sizes[0], sizes[1]
+
+    def check_layers(self, names: Sequence[str], layers: Sequence[Shaped]) -> None:
+        """Raise unless the upper layer is what the filters make of the lower one."""
+        super().check_layers(names, layers)
+        (_, lower), (name, upper) = zip(names, layers, strict=True)
+        wanted = self.upper_shape(lower.shape)
+        if upper.shape != wanted:
+            raise ValueError(
+                f"{self!r} above {names[0]}={lower!r} needs a layer {name!r} of shape {wanted}. Got {upper!r}."
+            )
+
+    def fans(self) -> tuple[int, int]:
+        """Return the sizes of the filters: counted upwards, and downwards with the stride."""
+        n_weights = self.kernel**2
+        return self.lower_channels * n_weights, max(1, self.upper_channels * n_weights // self.stride**2)
 
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `v ⋆ W` on the upper layer, or its transpose applied to h on the lower one."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer, small_normal
+from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer, small_normal
 from harmonium.types import add_product, weighted, without_gradient
 
 
@@ -27,10 +28,19 @@ class Dense(Coupling):
         self.left, self.right = as_shape(left), as_shape(right)
         self.weight = small_normal(math.prod(self.left), math.prod(self.right), generator=generator)
 
+    @classmethod
+    def examples(cls) -> list[tuple[Self, Shapes]]:
+        """Return small ones with the shapes of their layers."""
+        return [(cls(4, 3), ((4,), (3,))), (cls((2, 2), (1, 3)), ((2, 2), (1, 3)))]
+
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The shapes of the two layers."""
         return self.left, self.right
+
+    def fans(self) -> tuple[int, int]:
+        """Return the sizes of the two layers."""
+        return self.weight.shape[0], self.weight.shape[1]
 
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `W h` on the left layer or `vᵀW` on the right one."""

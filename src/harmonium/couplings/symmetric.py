@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer
+from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer
 from harmonium.types import gradient, weighted, without_gradient
 
 
@@ -26,6 +27,11 @@ class Symmetric(Coupling):
         self.shape = as_shape(shape)
         n = math.prod(self.shape)
         self.weight = nn.Parameter(torch.zeros(n, n))
+
+    @classmethod
+    def examples(cls) -> list[tuple[Self, Shapes]]:
+        """Return small ones with the shapes of their layers."""
+        return [(cls(4), ((4,), (4,))), (cls((2, 2)), ((2, 2), (2, 2)))]
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:

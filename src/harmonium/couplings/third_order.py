@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from harmonium.couplings.base import Coupling, as_rows, as_shape, flatten_layer, small_normal
+from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer, small_normal
 from harmonium.types import gradient, weighted, without_gradient
 
 _FIELDS = ("ijk,...j,...k->...i", "ijk,...i,...k->...j", "ijk,...i,...j->...k")
@@ -31,6 +32,11 @@ class ThirdOrder(Coupling):
         super().__init__()
         self.first, self.second, self.third = as_shape(first), as_shape(second), as_shape(third)
         self.weight = small_normal(*map(math.prod, self.shapes), generator=generator)
+
+    @classmethod
+    def examples(cls) -> list[tuple[Self, Shapes]]:
+        """Return small ones with the shapes of their layers."""
+        return [(cls(2, 3, 4), ((2,), (3,), (4,))), (cls((2, 1), 3, (2, 2)), ((2, 1), (3,), (2, 2)))]
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:

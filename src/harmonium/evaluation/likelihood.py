@@ -2,28 +2,120 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from collections.abc import Mapping
 
+import torch
+from torch import Tensor, nn
+
+from harmonium.evaluation.dbn_bound import dbn_bound
+from harmonium.inference import ClosedForm, Inference, MeanField
+from harmonium.learning.objectives.contrastive import rows_by_layers
+from harmonium.models import DBN, BoltzmannMachine, Conditioned
+from harmonium.models.layers import data_layer
 from harmonium.partition import log_z as estimate_log_z
-from harmonium.types import EnergyModel, Estimate
+from harmonium.types import EnergyModel, Estimate, State, Values, as_state
 
 _ROWS = 4096
 
 
 @torch.no_grad()
 def log_likelihood(
-    model: EnergyModel,
-    x: Tensor,
+    model: nn.Module | EnergyModel,
+    x: Values | Mapping[str, Values],
     *,
     log_z: Estimate | None = None,
+    inference: Inference | None = None,
     generator: torch.Generator | None = None,
 ) -> Estimate:
     """Return `log p(x) = -F(x) - log Z` of each sample, in nats (eq. 6.36), with the error and the bounds of log Z.
 
+    `x` is the data layer, or a mapping of the observed layers; layers that are left out are summed out, in the rows
+    that do not hold them (NaN) too. Where they cannot be, `kind` says that it is a *bound*: `inference` gives a lower
+    bound, by `MeanField()` unless told. So it is for a deep belief network, whose hidden layers are drawn. A machine
+    with conditions has a log Z for each of them, `log p(x | given)`.
+
     Nats of differently binarized data cannot be compared. `log_z` is estimated unless given; `.mean()` averages.
     """
+    like = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    state = as_state(x, data_layer(model), like=like)
+    if isinstance(model, DBN):
+        return dbn_bound(model, state[data_layer(model)], log_z=log_z, generator=generator)
+    if not isinstance(model, EnergyModel):
+        raise TypeError(f"{type(model).__name__} has no likelihood: it has no method free_energy(x).")
+    if isinstance(model, BoltzmannMachine):
+        state = model.state(state)
+        if model.given:
+            return _conditional(model, state, log_z, inference, generator)
     z = estimate_log_z(model, generator=generator) if log_z is None else log_z
-    free = torch.cat([model.free_energy(rows) for rows in x.split(_ROWS)]).double()
+    free, is_bound = _free_energies(model, state, inference)
     lower, upper = -free - z.upper, -free - z.lower
-    return Estimate(-free - z.value, z.error, lower, upper, z.kind, ess=z.ess, trusted=z.trusted, note=z.note)
+    kind, note = z.kind, z.note
+    if is_bound:
+        kind, note = f"{kind} bound", "; ".join(filter(None, [note, "a lower bound of log p(x), by its inference"]))
+    return Estimate(-free - z.value, z.error, lower, upper, kind, ess=z.ess, trusted=z.trusted, note=note)
+
+
+def _free_energies(model: EnergyModel, state: State, inference: Inference | None) -> tuple[Tensor, bool]:
+    """Return F of each row, or a bound of it, in float64, and whether it is a bound."""
+    if not isinstance(model, BoltzmannMachine):
+        x = state[data_layer(model)]
+        return torch.cat([model.free_energy(rows) for rows in x.split(_ROWS)]).double(), False
+    state = {name: value for name, value in state.items() if name in (*model.layers, *model.given)}
+    chosen = inference or _inference_for(model, state)
+    n = len(next(iter(state.values())))
+    free, is_bound = torch.zeros(n, dtype=torch.float64), not chosen.exact
+    for index in torch.arange(n).split(_ROWS if is_bound else _rows_at_once(model, state)):
+        law = model.rows(index) if isinstance(model, Conditioned) else model
+        for rows, part in rows_by_layers(model, {name: value[index] for name, value in state.items()}):
+            for name, value in part.items():
+                model.layer(name).check_support(value, name)
+            free[index[rows.cpu()]] = chosen.free_energy(law, part).double().cpu()
+    return free, is_bound
+
+
+def _inference_for(model: BoltzmannMachine, state: State) -> Inference:
+    try:
+        model.graph.summation(tuple(name for name in model.layers if name not in state))
+    except ValueError:
+        return MeanField()
+    return ClosedForm()
+
+
+def _rows_at_once(model: BoltzmannMachine, state: State) -> int:
+    """Return how many rows are scored at once: counted layers take the place of rows."""
+    summation = model.graph.summation(tuple(name for name in model.layers if name not in state))
+    n = 1
+    for name in summation.counted:
+        n *= model.layer(name).n_configurations() or 1
+    return max(1, _ROWS // n)
+
+
+def _conditional(
+    model: BoltzmannMachine,
+    state: State,
+    log_z: Estimate | None,
+    inference: Inference | None,
+    generator: torch.Generator | None,
+) -> Estimate:
+    """Return `log p(x | given)` of each row: one log Z for each distinct condition."""
+    if log_z is not None:
+        raise ValueError(
+            "log Z of a machine with conditions differs from row to row: leave `log_z` out, or score the rows of one "
+            "condition with Conditioned(machine, {…})."
+        )
+    n = len(next(iter(state.values())))
+    flat = torch.cat([state[name].reshape(n, -1) for name in model.given], 1)
+    _, group = flat.unique(dim=0, return_inverse=True)
+    numbers = {key: torch.zeros(n, dtype=torch.float64) for key in ("value", "error", "lower", "upper")}
+    found: list[Estimate] = []
+    for i in range(int(group.max()) + 1):
+        rows = torch.nonzero(group == i).squeeze(1)
+        law = Conditioned(model, {name: state[name][rows[0]] for name in model.given})
+        seen = {name: value[rows] for name, value in state.items() if name in law.layers}
+        found.append(log_likelihood(law, seen, inference=inference, generator=generator))
+        for key, values in numbers.items():
+            values[rows.cpu()] = torch.as_tensor(getattr(found[-1], key), dtype=torch.float64).cpu()
+    kinds, notes = sorted({part.kind for part in found}), sorted({part.note for part in found if part.note})
+    trusted = all(part.trusted for part in found)
+    value, error, lower, upper = numbers.values()
+    return Estimate(value, error, lower, upper, ", ".join(kinds), trusted=trusted, note="; ".join(notes))

@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings import Bias
-from harmonium.draws import draw_uniform
-from harmonium.learning import Monitor, ParameterAverage, Training
+from harmonium.learning import Training
 from harmonium.learning.history import Record
+from harmonium.learning.monitors import Monitor
+from harmonium.learning.state import part_of
+from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import BoltzmannMachine
 from harmonium.partition.log_z import bennett
 from harmonium.samplers import Gibbs
+from harmonium.samplers.resample import resample
 from harmonium.types import State
 
-_N_ROWS = 2048
 _WIDEST_LEG = 0.3
 _LONGEST_LEG = 400
 
@@ -42,6 +44,7 @@ class LikelihoodTrack(Monitor):
         self.particles = torch.zeros(0)
         self.log_z, self.variance = 0.0, 0.0
         self.old: BoltzmannMachine | None = None
+        self._saved: State = {}
 
     @torch.no_grad()
     def on_start(self, training: Training) -> None:
@@ -50,11 +53,14 @@ class LikelihoodTrack(Monitor):
         if self.old is not None or not isinstance(model, BoltzmannMachine) or not _closed(model):
             return
         self.old = copy.deepcopy(model)
+        if self._saved:
+            self.old.load_state_dict(self._saved)
+            return
         for _, coupling in self.old.terms:
             if not isinstance(coupling, Bias):
                 for parameter in coupling.parameters():
                     parameter.zero_()
-        for name in self.old.units:
+        for name in self.old.layers:
             self.log_z += self.old.layer(name).log_partition(self.old.bias_field(name).double()).sum().item()
         self.particles = self.old.initial(self.n_particles, generator=self.generator)[self.old.data_layer]
 
@@ -65,15 +71,15 @@ class LikelihoodTrack(Monitor):
             return {}
         model = self._followed(training)
         self._walk(model)
-        x = training.phases.positive[model.data_layer]
+        hidden = training.phases.hidden
+        seen = {name: value for name, value in training.phases.positive.items() if name not in hidden}
         record = {
             "log_z": self.log_z,
             "log_z_error": math.sqrt(self.variance),
-            "log_likelihood": -model.energy(x).mean().item() - self.log_z,
+            "log_likelihood": -model.energy(seen).mean().item() - self.log_z,
         }
-        if training.validation is not None:
-            free = model.energy(training.validation[:_N_ROWS].to(x)).mean().item()
-            record["validation_log_likelihood"] = -free - self.log_z
+        if training.validation is not None and set(training.validation) == set(seen):
+            record["validation_log_likelihood"] = -model.energy(training.validation).mean().item() - self.log_z
         return record
 
     def _followed(self, training: Training) -> BoltzmannMachine:
@@ -93,7 +99,7 @@ class LikelihoodTrack(Monitor):
         n_bridges = self.n_bridges
         while True:
             up, ends = self._anneal(self.particles, old, new, n_bridges)
-            there = self._resampled(ends, up)
+            there = ends[resample(up, generator=self.generator)]
             for _ in range(n_bridges // 2):
                 there = self._moved(new, there)
             down, _ = self._anneal(there, new, old, n_bridges)
@@ -122,15 +128,8 @@ class LikelihoodTrack(Monitor):
 
     def _moved(self, model: BoltzmannMachine, x: Tensor) -> Tensor:
         state = Gibbs().init(model, x, generator=self.generator)
-        layer = model.data_layer
-        if model.ties(layer, layer):
-            return Gibbs().step(model, state, generator=self.generator)[0][layer]
-        return model.sample(layer, state, generator=self.generator)
-
-    def _resampled(self, x: Tensor, log_weights: Tensor) -> Tensor:
-        n, share = len(x), log_weights.softmax(0).cumsum(0)
-        comb = (torch.arange(n, dtype=share.dtype) + draw_uniform(share[:1], generator=self.generator)) / n
-        return x[torch.searchsorted(share, comb).clamp_max(n - 1).to(x.device)]
+        Gibbs().draw_block(model, (model.data_layer,), state, generator=self.generator)
+        return state[model.data_layer]
 
     def state_dict(self) -> State:
         """Return the particles, the old parameters, the numbers and the random state."""
@@ -140,23 +139,20 @@ class LikelihoodTrack(Monitor):
         tensors = {"numbers": numbers, "particles": self.particles, "random": self.generator.get_state()}
         return tensors | {f"old.{name}": value for name, value in self.old.state_dict().items()}
 
-    def load_state_dict(self, state: State, model: BoltzmannMachine | None = None) -> None:
-        """Take them up again; `model` gives the shape of the old machine."""
-        if not state or model is None:
+    def load_state_dict(self, state: State) -> None:
+        """Take them up again; the old parameters when training starts, which knows the machine."""
+        if not state:
             return
         self.log_z, self.variance = state["numbers"].tolist()
         self.particles = state["particles"].clone()
         self.generator.set_state(state["random"])
-        self.old = copy.deepcopy(model)
-        self.old.load_state_dict(
-            {name.removeprefix("old."): value for name, value in state.items() if name.startswith("old.")}
-        )
+        self.old, self._saved = None, part_of(state, "old.")
 
 
 def _closed(model: BoltzmannMachine) -> bool:
     """Return whether the free energy of data is known in closed form: no coupling ties two hidden layers."""
-    hidden = [name for name in model.units if name != model.data_layer]
-    return not any(model.ties(a, b) for a in hidden for b in hidden)
+    hidden = [name for name in model.layers if name != model.data_layer]
+    return not model.given and not any(model.ties(a, b) for a in hidden for b in hidden)
 
 
 def _log_mean(log_weights: Tensor) -> float:

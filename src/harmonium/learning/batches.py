@@ -1,58 +1,81 @@
-"""Batches from what people have: tensors, arrays, data sets, loaders."""
+"""Batches from what people have: tensors, arrays, tables, mappings of them, data sets, loaders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from harmonium import native
+from harmonium.models.layers import data_layer, layers_of, paired_layers
+from harmonium.types import State, Values, as_tensor
 
-Source = Tensor | np.ndarray | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
+Source = Values | Mapping[str, Values] | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
+"""What batches are made of."""
 
 
 class Batches:
-    """Rows of a data source by their numbers; integers and booleans stay so until a batch is used.
+    """Rows of a data source by their numbers, as states of a model; integers and booleans stay so until they are used.
 
-    A tuple of arrays gives tuples of rows, such as images and labels; a tuple of one is that one. A `DataLoader` brings
-    its own order.
+    A mapping names the layers of the model; anything else is its data layer. A tuple of data and labels is for a model
+    that has a place for labels. A `DataLoader` brings its own order.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, model: nn.Module) -> None:
+        self.layer, self.known, self.paired = data_layer(model), layers_of(model), paired_layers(model)
         self.loader = source if isinstance(source, DataLoader) else None
         self.dataset = source if self.loader is None and isinstance(source, Dataset) else None
-        parts = source if isinstance(source, tuple) else (source,)
-        self.paired = len(parts) > 1
-        self.columns = () if self.loader is not None or self.dataset is not None else tuple(_tensor(p) for p in parts)
-        if len({len(column) for column in self.columns}) > 1:
-            raise ValueError(
-                f"All parts of the data must have as many rows. Got {[len(column) for column in self.columns]}."
-            )
+        is_stored = self.loader is None and self.dataset is None
+        self.columns: State = self.as_state(source) if is_stored else {}
+        sizes = {name: len(column) for name, column in self.columns.items()}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"All layers of the data must have as many rows. Got {sizes}.")
 
     def __len__(self) -> int:
         if self.loader is not None:
             return len(self.loader.dataset)  # type: ignore[arg-type]
-        return len(self.dataset) if self.dataset is not None else len(self.columns[0])  # type: ignore[arg-type]
+        if self.dataset is not None:
+            return len(self.dataset)  # type: ignore[arg-type]
+        return len(next(iter(self.columns.values())))
 
-    @property
-    def x(self) -> Tensor | None:
-        """All rows of the data itself, if they are in memory."""
-        return self.columns[0] if self.columns else None
+    def as_state(self, batch: Any) -> State:
+        """Return what a source or a loader gives as a state of the model, or say which layers it takes."""
+        if isinstance(batch, Mapping):
+            parts = dict(batch)
+        elif isinstance(batch, tuple | list) and not _is_numbers(batch):
+            parts = dict(zip(self.paired, batch, strict=False))
+            if len(batch) > len(self.paired):
+                raise ValueError(
+                    f"The data have {len(batch)} parts, and this model takes {', '.join(map(repr, self.paired))} from "
+                    f"a tuple. Labels need a layer of their own: build a machine that has one and give a mapping, "
+                    f"{{{self.layer!r}: x, 'label': y}}; or leave them out."
+                )
+        else:
+            parts = {self.layer: batch}
+        for name in parts:
+            if name not in self.known:
+                raise ValueError(
+                    f"The data hold layer {name!r}, which this model does not have. Its layers are "
+                    f"{', '.join(map(repr, self.known))}. Use one of them, or leave it out."
+                )
+        if not parts:
+            raise ValueError(f"The data hold no layer. Give some of {', '.join(map(repr, self.known))}.")
+        return {name: as_tensor(value) for name, value in parts.items()}
 
-    def rows(self, index: Tensor, *, as_floats: bool = False) -> Any:
+    def rows(self, index: Tensor, *, as_floats: bool = False) -> State:
         """Return the rows with these numbers; `as_floats` may turn bytes into floats on the way, which saves a pass."""
         if self.dataset is not None:
-            return _stack([self.dataset[int(i)] for i in index])
-        if self.paired:
-            return tuple(column.index_select(0, index.to(column.device)) for column in self.columns)
-        picked = native.pick_rows(self.columns[0], index) if as_floats else None
-        return self.columns[0].index_select(0, index.to(self.columns[0].device)) if picked is None else picked
+            return self.as_state(_stack([self.dataset[int(i)] for i in index]))
+        if as_floats and len(self.columns) == 1:
+            picked = native.pick_rows(self.columns[self.layer], index) if self.layer in self.columns else None
+            if picked is not None:
+                return {self.layer: picked}
+        return {name: column.index_select(0, index.to(column.device)) for name, column in self.columns.items()}
 
-    def in_turn(self, order: Tensor, batch_size: int, *, as_floats: bool = False) -> Iterator[tuple[Tensor, Any]]:
+    def in_turn(self, order: Tensor, batch_size: int, *, as_floats: bool = False) -> Iterator[tuple[Tensor, State]]:
         """Go through the rows with these numbers, batch by batch: the numbers and the rows."""
         if len(order) and not (order.min() >= 0 and order.max() < len(self)):
             raise IndexError(
@@ -62,15 +85,12 @@ class Batches:
         for index in order.split(batch_size):
             yield index, self.rows(index, as_floats=as_floats)
 
-    def loaded(self) -> Iterator[Any]:
+    def loaded(self) -> Iterator[State]:
         """Go through a loader once."""
         if self.loader is None:
             raise TypeError("Only a DataLoader can be gone through in its own order.")
         for batch in self.loader:
-            if isinstance(batch, list | tuple):
-                yield tuple(batch) if len(batch) > 1 else batch[0]
-            else:
-                yield batch
+            yield self.as_state(batch)
 
 
 def ends(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,20 +106,16 @@ def ends(x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([low, left]).amin(0), torch.cat([high, left]).amax(0)
 
 
-def _tensor(data: Any) -> Tensor:
-    if isinstance(data, Tensor):
-        return data
-    if isinstance(data, np.ndarray):
-        return torch.from_numpy(np.ascontiguousarray(data) if data.flags.writeable else data.copy())
-    raise TypeError(
-        f"Data must be a tensor, a NumPy array, a tuple of them, a Dataset or a DataLoader. Got {type(data).__name__}. "
-        "Convert it with torch.as_tensor."
-    )
+def _is_numbers(batch: tuple[Any, ...] | list[Any]) -> bool:
+    """Return whether a list is one array written out, and not a list of parts."""
+    first = batch[0] if batch else 0
+    return isinstance(first, int | float | bool) or (isinstance(first, list) and _is_numbers(first))
 
 
 def _stack(items: list[Any]) -> Any:
-    if isinstance(items[0], tuple | list) and len(items[0]) == 1:
-        items = [item[0] for item in items]
-    if isinstance(items[0], tuple | list):
-        return tuple(torch.stack([torch.as_tensor(item[i]) for item in items]) for i in range(len(items[0])))
+    first = items[0]
+    if isinstance(first, Mapping):
+        return {name: torch.stack([torch.as_tensor(item[name]) for item in items]) for name in first}
+    if isinstance(first, tuple | list):
+        return tuple(torch.stack([torch.as_tensor(item[i]) for item in items]) for i in range(len(first)))
     return torch.stack([torch.as_tensor(item) for item in items])

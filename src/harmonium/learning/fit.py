@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from harmonium.learning.batches import Source
+from harmonium.learning.batches import Batches, Source
 from harmonium.learning.history import History
-from harmonium.learning.monitors.monitors import Monitor, default_monitors
+from harmonium.learning.monitors import Monitor, default_monitors
+from harmonium.learning.objectives import PCD, JointLikelihood, Objective, SummedLayers
+from harmonium.learning.objectives.base import check_objective
+from harmonium.learning.starts import initialize, initialize_layers, layer_rates
 from harmonium.learning.training import BatchTransform, Callback, Training
-from harmonium.learning.transforms.transforms import Transform
+from harmonium.learning.transforms import Transform
+from harmonium.models import DBN, BoltzmannMachine
+from harmonium.types import Values
+
+N_UPDATES = 2000
+"""How many updates the default number of epochs makes, about."""
+
+_RATE, _N_START = 0.01, 512
 
 
 def fit(
     model: nn.Module,
     data: Source,
-    objective: Any,
+    objective: Objective | None = None,
     *,
-    optimizer: Optimizer,
-    epochs: int,
+    optimizer: Optimizer | None = None,
+    epochs: int | None = None,
     batch_size: int = 128,
     callbacks: Sequence[Callback] = (),
     generator: torch.Generator | None = None,
-    validation: Tensor | None = None,
-    weights: Tensor | None = None,
+    validation: Values | Mapping[str, Values] | None = None,
+    weights: Values | None = None,
     transform: BatchTransform | None = None,
     transforms: Sequence[Transform] = (),
     schedule: LRScheduler | None = None,
@@ -36,12 +46,18 @@ def fit(
 ) -> History:
     """Train a model by stochastic gradient descent on an objective and return its history.
 
-    `data` is a tensor, a NumPy array, a `Dataset` or a `DataLoader`; rows are shuffled each epoch, integers and
-    booleans become floats batch by batch, and NaN mark missing values of tensors and arrays, which are drawn from the
-    model given the rest. `weights` has one value a row. `transform(batch, generator=…)` changes each batch (a fresh
-    binarization), `transforms` change gradients and parameters (decay, centering, averaging). `schedule` is any
-    learning-rate schedule of PyTorch, stepped once an epoch. A value that is not finite stops training at the last good
-    state with `TrainingDiverged`.
+    `data` is a mapping from the names of layers to their values, or the data layer alone: a tensor, a NumPy array, a
+    DataFrame of numbers, a `Dataset` or a `DataLoader`. A layer that the data hold is observed, one that they leave out
+    is hidden. Rows are shuffled each epoch, integers and booleans become floats batch by batch, class numbers one-hot
+    vectors. NaN mark missing values: a layer that a row does not hold at all is summed out, single values are drawn
+    from the model given the rest. `weights` has one value a row. `transform(x, generator=…)` changes the data layer of
+    each batch (a fresh binarization), `transforms` change gradients and parameters (decay, centering, averaging).
+    `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch. A value that is not finite stops
+    training at the last good state with `TrainingDiverged`.
+
+    `fit(model, data)` alone learns: a machine by `PCD()`, a deep belief network by `SummedLayers()`, a neural energy by
+    `JointLikelihood()`, with Adam at a rate of 0.01 (1e-3 for networks) and as many epochs as make about 2,000 updates.
+    Without an optimizer of your own the biases of a machine, and σ, start at the data (`initialize`). DEFAULTS_NUMBERS
 
     >>> rbm = RBM(Bernoulli(6), Bernoulli(3))
     >>> x = torch.eye(6).repeat(20, 1)
@@ -49,6 +65,14 @@ def fit(
     >>> len(history)
     2
     """
+    objective = default_objective(model) if objective is None else objective
+    check_objective(objective)
+    batches = Batches(data, model)
+    if epochs is None:
+        epochs = max(1, round(N_UPDATES / max(1, math.ceil(len(batches) / batch_size))))
+    if optimizer is None:
+        _start(model, batches)
+        optimizer = default_optimizer(model, objective)
     training = Training(
         model,
         data,
@@ -66,3 +90,33 @@ def fit(
         generator=generator,
     )
     return training.run()
+
+
+def default_objective(model: nn.Module) -> Objective:
+    """Return what a kind of model learns by unless told otherwise."""
+    if isinstance(model, DBN):
+        return SummedLayers()
+    return PCD() if isinstance(model, BoltzmannMachine) else JointLikelihood()
+
+
+def default_optimizer(model: nn.Module, objective: Objective) -> Optimizer:
+    """Return Adam on the parameters of a model and of its objective."""
+    own = [p for p in model.parameters() if p.requires_grad]
+    if isinstance(model, DBN):
+        return torch.optim.Adam(layer_rates(model, 10 * _RATE))
+    rate = _RATE if isinstance(model, BoltzmannMachine) else _RATE / 10
+    return torch.optim.Adam([*own, *objective.parameters()], rate)
+
+
+def _start(model: nn.Module, batches: Batches) -> None:
+    """Start a model at the data, where they are in memory and its biases are still zero."""
+    if isinstance(model, BoltzmannMachine):
+        untouched = {
+            name: column
+            for name, column in batches.columns.items()
+            if name in model.graph.biases and not bool(model.graph.biases[name].bias.any())
+        }
+        if untouched:
+            initialize(model, untouched)
+    elif isinstance(model, DBN) and model.data_layer in batches.columns:
+        initialize_layers(model, batches.columns[model.data_layer][:_N_START])

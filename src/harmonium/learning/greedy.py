@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +13,10 @@ from harmonium.draws import draw_permutation
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.fit import fit
 from harmonium.learning.history import History
+from harmonium.learning.objectives import Objective
 from harmonium.learning.starts.initialize import initialize
 from harmonium.learning.training import BatchTransform, Callback
-from harmonium.learning.transforms.transforms import Transform
+from harmonium.learning.transforms import Transform
 from harmonium.models import DBN
 
 _N_ROWS = 512
@@ -25,7 +25,7 @@ _N_ROWS = 512
 def fit_greedy(
     dbn: DBN,
     data: Source,
-    objective: Any,
+    objective: Objective,
     *,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
     epochs: int | Sequence[int],
@@ -58,7 +58,7 @@ def fit_greedy(
     for i, (rbm, n) in enumerate(zip(dbn, n_epochs, strict=True)):
         climb = _Climb(dbn, i, transform, sample_up)
         if start_biases and n:
-            initialize(rbm, climb(_some_rows(data, generator), generator=generator))
+            initialize(rbm, climb(_some_rows(dbn, data, generator), generator=generator))
         histories.append(
             fit(
                 rbm,
@@ -92,10 +92,10 @@ class _Climb:
         return self.dbn.enter(self.i, self.dbn.up(x, self.i, self.sample_up, generator=generator))
 
 
-def _some_rows(data: Source, generator: torch.Generator | None) -> Tensor:
-    batches = Batches(data)
+def _some_rows(dbn: DBN, data: Source, generator: torch.Generator | None) -> Tensor:
+    batches = Batches(data, dbn)
     if batches.loader is not None:
         batch = next(iter(batches.loaded()))
     else:
         batch = batches.rows(draw_permutation(len(batches), generator=generator)[:_N_ROWS])
-    return batch[0] if isinstance(batch, tuple) else batch
+    return batch[dbn.data_layer]

@@ -6,48 +6,65 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.learning.batches import Batches
-from harmonium.models import BoltzmannMachine
+from harmonium.models import BoltzmannMachine, Conditioned
 from harmonium.samplers import Gibbs
+from harmonium.types import State
 
 
 class MissingValues:
     """The current draw of each unknown entry of the data; each time a row is used, one Gibbs step draws it again.
 
     As the model learns, the draws follow `p(unknown | known)`: data augmentation (Tanner and Wong 1987). The values are
-    carried from epoch to epoch like persistent chains.
+    carried from epoch to epoch like persistent chains. Where rows hold a layer whole or not at all (every value NaN),
+    as labels of some rows, nothing is drawn: the objective sums that layer out.
     """
 
-    def __init__(self, model: BoltzmannMachine, x: Tensor) -> None:
+    def __init__(self, model: nn.Module, batches: Batches) -> None:
         self.model = model
-        self.unknown = x.isnan()
-        known = torch.where(self.unknown, 0.0, x)
-        mean = known.sum(0) / (~self.unknown).sum(0).clamp_min(1)
-        self.values = torch.where(self.unknown, mean, known)
+        self.unknown: State = {}
+        self.values: State = {}
+        for name, x in batches.columns.items():
+            holes = x.isnan() if x.is_floating_point() else None
+            if holes is None or not bool(holes.any()):
+                continue
+            if bool(holes.all()):
+                raise ValueError(f"All values of layer {name!r} are NaN: there is nothing to learn from. Leave it out.")
+            self._take(name, x, holes, alone=len(batches.columns) == 1)
 
-    @classmethod
-    def of(cls, model: nn.Module, batches: Batches) -> MissingValues | None:
-        """Return the missing values of the data, or None if there are none."""
-        x = batches.x
-        if x is None or not x.is_floating_point() or not bool(x.isnan().any()):
-            return None
-        if not isinstance(model, BoltzmannMachine):
-            raise TypeError(f"Missing values need a BoltzmannMachine, which can draw them. Got {type(model).__name__}.")
-        model.layer(model.data_layer).check_shape(x, "data")
-        model.layer(model.data_layer).check_known(~x.isnan(), "data")
-        return cls(model, x)
+    def _take(self, name: str, x: Tensor, holes: Tensor, *, alone: bool) -> None:
+        if not isinstance(self.model, BoltzmannMachine):
+            raise TypeError(
+                f"Missing values need a BoltzmannMachine, which can draw them. Got {type(self.model).__name__}."
+            )
+        if name in self.model.given:
+            raise ValueError(f"Layer {name!r} is a condition and cannot be drawn. Fill in its missing values first.")
+        units = self.model.layer(name)
+        units.check_shape(x, name)
+        units.check_known(~holes, name)
+        of_row = holes.flatten(1)
+        if alone or bool((of_row.any(1) & ~of_row.all(1)).any()):
+            known = torch.where(holes, 0.0, x)
+            mean = known.sum(0) / (~holes).sum(0).clamp_min(1)
+            self.unknown[name], self.values[name] = holes, torch.where(holes, mean, known)
 
     @torch.no_grad()
-    def fill(self, index: Tensor, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def fill(self, index: Tensor, batch: State, *, generator: torch.Generator | None = None) -> State:
         """Return the rows with their unknown entries drawn anew."""
-        unknown = self.unknown[index].to(x.device)
-        if not bool(unknown.any()):
-            return x
-        sampler = Gibbs(clamp={self.model.data_layer: ~unknown})
-        start = torch.where(
-            unknown, self.values[index].to(x), x
-        )  # the known entries as they are now, after a transform
-        state = sampler.init(self.model, start, generator=generator)
-        state, _ = sampler.step(self.model, state, generator=generator)
-        filled = state[self.model.data_layer]
-        self.values[index] = filled.to(self.values)
-        return filled
+        unknown = {name: rows[index].to(batch[name].device) for name, rows in self.unknown.items()}
+        unknown = {name: rows for name, rows in unknown.items() if bool(rows.any())}
+        if not unknown or not isinstance(self.model, BoltzmannMachine):
+            return batch
+        # The known entries as they are now, after a transform.
+        start = batch | {
+            name: torch.where(rows, self.values[name][index].to(batch[name]), batch[name])
+            for name, rows in unknown.items()
+        }
+        whole = {name: value for name, value in start.items() if not bool(value.isnan().any())}
+        fixed = {name: value for name, value in whole.items() if name not in unknown}
+        law = Conditioned(self.model, fixed) if fixed else self.model
+        sampler = Gibbs(clamp={name: ~rows for name, rows in unknown.items()})
+        state = sampler.init(law, {name: whole[name] for name in unknown if name in whole}, generator=generator)
+        state, _ = sampler.step(law, state, generator=generator)
+        for name in unknown:
+            self.values[name][index] = state[name].to(self.values[name])
+        return start | {name: state[name] for name in unknown}

@@ -5,34 +5,36 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from harmonium.couplings import Conv2d
+from harmonium.couplings import Coupling
 from harmonium.draws import draw_permutation
 from harmonium.learning.batches import Batches, Source, ends
+from harmonium.learning.diverged import TrainingDiverged
 from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
-from harmonium.learning.monitors.guard import Guard
+from harmonium.learning.monitors import Monitor
 from harmonium.learning.monitors.health import HealthWarning, messages
-from harmonium.learning.monitors.monitors import Monitor
-from harmonium.learning.objectives.contrastive import Phases
+from harmonium.learning.objectives import Objective, Phases
+from harmonium.learning.objectives.base import check_objective
 from harmonium.learning.optimizer_step import take_step
-from harmonium.learning.transforms.transforms import Transform
+from harmonium.learning.state import learned, restore_learned
+from harmonium.learning.transforms import Transform
 from harmonium.models import DBN, RBM, BoltzmannMachine
-from harmonium.types import State, keep_freed_memory
+from harmonium.types import State, Values, as_tensor, keep_freed_memory
 from harmonium.units import Units
 
 BatchTransform = Callable[..., Tensor]
+"""`transform(x, generator=…)` changes the data layer of a batch."""
 
-
-class TrainingDiverged(ArithmeticError):  # noqa: N818  (the name says what happened)
-    """Training met a value that is not finite; the model is back at its last good state."""
+N_VALIDATION = 2048
+"""The most rows of the validation data that monitors look at."""
 
 
 class Callback:
@@ -49,23 +51,23 @@ class Callback:
 
 
 class Training:
-    """All that a run carries from update to update; `run` makes it go, `state_dict` can be saved at any update.
+    """All that a run carries from update to update; `run` makes it go, `learning.state` saves it at any update.
 
-    `phases` holds the two phases of the last update for those who look on, `good` the parameters at the start of the
-    epoch, to which a run that diverges goes back.
+    `batch` is the state at hand, `phases` the two phases of the last update for those who look on, `good` what was
+    learned at the start of the epoch, to which a run that diverges goes back.
     """
 
     def __init__(
         self,
         model: nn.Module,
         data: Source,
-        objective: Any,
+        objective: Objective,
         *,
         optimizer: Optimizer,
         epochs: int,
         batch_size: int = 128,
-        validation: Tensor | None = None,
-        weights: Tensor | None = None,
+        validation: Values | Mapping[str, Values] | None = None,
+        weights: Values | None = None,
         transform: BatchTransform | None = None,
         transforms: Sequence[Transform] = (),
         schedule: LRScheduler | None = None,
@@ -73,45 +75,42 @@ class Training:
         callbacks: Sequence[Callback] = (),
         generator: torch.Generator | None = None,
     ) -> None:
-        if epochs < 0 or batch_size < 1:
-            raise ValueError(
-                f"`epochs` must be ≥ 0 and `batch_size` ≥ 1. Got epochs={epochs}, batch_size={batch_size}."
-            )
+        check_objective(objective)
         self.model, self.objective, self.optimizer = model, objective, optimizer
-        self.batches = Batches(data)
-        if not len(self.batches):
-            raise ValueError("The data has no rows. Give at least one sample.")
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+        self._learning = [*self._parameters, *objective.parameters()]
         self.epochs, self.batch_size = epochs, batch_size
-        self.validation, self.weights, self.transform = validation, weights, transform
-        self.contrastive = hasattr(objective, "accumulate_grad") and isinstance(
-            model, getattr(objective, "trains", BoltzmannMachine)
-        )
-        self._check_weights()
-        self.transforms, self.schedule = tuple(transforms), schedule
+        self.batches = Batches(data, model)
+        self.transform, self.transforms, self.schedule = transform, tuple(transforms), schedule
         self.monitors, self.callbacks = tuple(monitors), tuple(callbacks)
         self.generator = generator
+        self._check_arguments()
+        self.weights = None if weights is None else as_tensor(weights)
+        self._check_weights()
+        self._units = self._find_units()
+        self._formats = {m.memory_format for m in model.modules() if isinstance(m, Coupling)}
+        self.validation: State | None = None
+        if validation is not None:
+            few = {name: value[:N_VALIDATION] for name, value in self.batches.as_state(validation).items()}
+            self.validation = self._floats(few)
         self.history = History()
         self.epoch, self.update, self.position = 0, 0, 0
         self.order = torch.zeros(0, dtype=torch.int64)
         self.phases: Phases | None = None
-        self.batch: Any = None
+        self.batch: State = {}
         self.seconds = 0.0
-        self.missing = MissingValues.of(model, self.batches)
+        self.missing = MissingValues(model, self.batches)
         self._checked = self._check_integers()
         self.stop = False
         self.good: State = {}
-        self.good_chains: State = {}
-        self._units = [module for module in model.modules() if isinstance(module, Units)]
-        self._convolves = any(isinstance(module, Conv2d) for module in model.modules())
-        self._parameters = [p for p in model.parameters() if p.requires_grad]
-        self._projected = [units for units in self._units if type(units).project is not Units.project]
-        self._guards = self._find_guards()
+        layers = (module for module in model.modules() if isinstance(module, Units))
+        self._projected = [units for units in layers if type(units).project is not Units.project]
+        self._telltales = self._find_telltales()
 
     def run(self) -> History:
         """Train until the last epoch, or until `stop` is set."""
         keep_freed_memory()
-        if not self.good:
-            self._remember()
+        self.good = self.good or learned(self, copy=True)
         for monitor in self.monitors:
             monitor.on_start(self)
         for callback in self.callbacks:
@@ -128,8 +127,9 @@ class Training:
         for index, batch in self._epoch_batches():
             try:
                 self._step(index, batch)
-            except TrainingDiverged as trouble:
-                self._call_guard(trouble)
+            except TrainingDiverged:
+                if not any(monitor.recover(self, "the gradient is not finite") for monitor in self.monitors):
+                    raise
                 continue
             for look_on in hooks:
                 look_on(self)
@@ -142,39 +142,29 @@ class Training:
             self.schedule.step()
         self._end_epoch()
 
-    def _call_guard(self, trouble: TrainingDiverged) -> None:
-        guard = next((monitor for monitor in self.monitors if isinstance(monitor, Guard)), None)
-        if guard is None:
-            raise trouble
-        guard.recover(self, "the gradient is not finite")
-
-    def _epoch_batches(self) -> Iterator[tuple[Tensor | None, Any]]:
+    def _epoch_batches(self) -> Iterator[tuple[Tensor | None, State]]:
         if self.batches.loader is not None:
             for batch in self.batches.loaded():
                 yield None, batch
             return
         if not len(self.order):
             self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
-        as_floats = self.transform is None and not self._convolves
+        as_floats = self.transform is None and torch.channels_last not in self._formats
         for index, batch in self.batches.in_turn(self.order[self.position :], self.batch_size, as_floats=as_floats):
             self.position += len(index)
             yield index, batch
 
-    def _step(self, index: Tensor | None, batch: Any) -> None:
-        x = self._prepared(index, batch)
-        self.batch = x
-        for parameter in self._parameters:
+    def _step(self, index: Tensor | None, batch: State) -> None:
+        self.batch = batch = self._prepared(index, batch)
+        for parameter in self._learning:
             parameter.grad = None
-        if self.contrastive:
-            with torch.no_grad():
-                weight = None
-                if self.weights is not None and index is not None:
-                    weight = self.weights[index].to(x)
-                self.phases = self.objective.accumulate_grad(self.model, x, weight=weight, generator=self.generator)
-                self._apply_gradient()
-        else:
-            loss = self.objective(self.model, x, generator=self.generator)
-            loss.backward()
+        with torch.no_grad():
+            weight = None
+            if self.weights is not None and index is not None:
+                weight = self.weights[index].to(self._parameters[0])
+            self.phases = self.objective.accumulate_grad(
+                self.model, batch, weight=weight, index=index, generator=self.generator
+            )
             self._apply_gradient()
         self.update += 1
 
@@ -188,26 +178,48 @@ class Training:
         for transform in self.transforms:
             transform.after(self.model)
 
-    def _prepared(self, index: Tensor | None, batch: Any) -> Any:
-        x, *labels = batch if isinstance(batch, tuple) else (batch,)
+    def _prepared(self, index: Tensor | None, batch: State) -> State:
+        """Return a batch as the model takes it: transformed, as floats, on its device, with missing values drawn."""
         if self.transform is not None:
-            x = self.transform(x, generator=self.generator)
-        some = self._parameters[0]
-        if self._convolves and x.ndim == 4:
-            x = x.to(dtype=some.dtype, device=some.device, memory_format=torch.channels_last)
-        else:
-            x = x.to(some.device, some.dtype)
-        if self.missing is not None and index is not None:
-            x = self.missing.fill(index, x, generator=self.generator)
-        if not self.contrastive:
-            return (x, *(part.to(some.device) for part in labels)) if labels else x
-        if self.epoch == 0 and not self._checked:  # it learns from the data alone
-            units = self._data_units()
-            if units is not None:
-                units.check_support(x, "data")
-        return x
+            layer = self.batches.layer
+            batch = batch | {layer: self.transform(batch[layer], generator=self.generator)}
+        batch = self._floats(batch)
+        if self.missing.values and index is not None:
+            batch = self.missing.fill(index, batch, generator=self.generator)
+        if self.epoch == 0 and not self._checked:  # later epochs hold the same rows
+            for name, value in batch.items():
+                if name in self._units:
+                    # In several layers a row may lack one as a whole.
+                    rows = value[~value.flatten(1).isnan().all(1)] if len(batch) > 1 else value
+                    self._units[name].check_support(rows, name)
+        return batch
 
-    def _find_guards(self) -> list[nn.Parameter]:
+    def _floats(self, batch: State) -> State:
+        """Return the layers on the device of the model, those of units as floats."""
+        some = self._parameters[0]
+        result = {}
+        for name, value in batch.items():
+            units = self._units.get(name)
+            if units is not None:
+                value = units.encoded(value, like=some)
+            elif not value.is_floating_point() and name != self.batches.layer:
+                result[name] = value.to(some.device)  # labels of a neural energy
+                continue
+            if value.ndim == 4 and torch.channels_last in self._formats:
+                result[name] = value.to(dtype=some.dtype, device=some.device, memory_format=torch.channels_last)
+            else:
+                result[name] = value.to(some.device, some.dtype)
+        return result
+
+    def _find_units(self) -> dict[str, Units]:
+        """Return the units of each layer, where the model has units."""
+        if isinstance(self.model, DBN):
+            return {self.model.data_layer: self.model.visible}
+        if isinstance(self.model, BoltzmannMachine):
+            return dict(self.model.graph.all_layers)
+        return {}
+
+    def _find_telltales(self) -> list[nn.Parameter]:
         """Return the parameters whose gradients tell if anything is not finite: biases.
 
         A mean of bounded units cannot grow, and where it is NaN the fields of an RBM carry it to the hidden bias.
@@ -217,16 +229,12 @@ class Training:
         return [p for p in self._parameters if p.ndim == 1] or self._parameters[:1]
 
     def _check_finite(self) -> None:
-        if not all(math.isfinite(p.grad.sum().item()) for p in self._guards if p.grad is not None):
+        if not all(math.isfinite(p.grad.sum().item()) for p in self._telltales if p.grad is not None):
             self._diverge(f"The gradient of update {self.update + 1} (epoch {self.epoch + 1}) is not finite")
 
     def _diverge(self, what: str) -> NoReturn:
-        """Put the model and the chains back to the start of the epoch and say why."""
-        with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                parameter.copy_(self.good[name])
-        if hasattr(self.objective, "load_state_dict"):
-            self.objective.load_state_dict(self.good_chains)
+        """Put back what was learned by the start of the epoch and say why."""
+        restore_learned(self, self.good)
         raise TrainingDiverged(
             f"{what}: the parameters grew out of bounds or the data hold extreme values. The model is back at the "
             "start of this epoch. Lower the learning rate, clip the gradient (ClipGradient), or rescale the data."
@@ -240,7 +248,7 @@ class Training:
             record |= monitor(self)
         if not all(math.isfinite(record.get(name, 0.0)) for name in ("free_energy", "contrast")):
             self._diverge(f"The free energy of the data or of the chains is not finite after epoch {self.epoch}")
-        self._remember()
+        self.good = learned(self, copy=True)
         for text in messages(record, self.history.records):
             if text not in self.history.messages:
                 self.history.messages.append(text)
@@ -249,36 +257,47 @@ class Training:
         for callback in self.callbacks:
             callback.on_epoch(self, record)
 
-    @torch.no_grad()
-    def _remember(self) -> None:
-        if hasattr(self.objective, "state_dict"):
-            self.good_chains = {name: value.clone() for name, value in self.objective.state_dict().items()}
-        for name, parameter in self.model.named_parameters():
-            if name in self.good:
-                self.good[name].copy_(parameter)
-            else:
-                self.good[name] = parameter.detach().clone()
-
     def _check_integers(self) -> bool:
         """Check all rows at once where that is cheap, integers in memory; others are checked as they are first used."""
-        x, units = self.batches.x, self._data_units()
-        if x is None or x.is_floating_point() or self.transform is not None or units is None:
+        columns = self.batches.columns
+        if not columns or self.transform is not None or not self._units:
             return False
-        units.check_support(torch.stack(ends(x.view(torch.uint8) if x.dtype == torch.bool else x)).float(), "data")
-        return True
+        checked = True
+        for name, x in columns.items():
+            if x.is_floating_point():
+                checked = False
+            else:
+                bounds = torch.stack(ends(x.view(torch.uint8) if x.dtype == torch.bool else x))
+                encoded = self._units[name].encoded(bounds, like=self._parameters[0])
+                if not bool(encoded.isnan().any()):
+                    self._units[name].check_support(encoded, name)
+        return checked
 
-    def _data_units(self) -> Units | None:
-        if isinstance(self.model, DBN):
-            return self.model.visible
-        return self.model.layer(self.model.data_layer) if isinstance(self.model, BoltzmannMachine) else None
+    def _check_arguments(self) -> None:
+        """Raise where something would be ignored, or could not work."""
+        for name, value, least in (("epochs", self.epochs, 0), ("batch_size", self.batch_size, 1)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(f"`{name}` must be a whole number, at least {least}. Got {value!r}.")
+        if not self._parameters:
+            raise ValueError("The model has no parameter that learns: all are frozen (requires_grad=False).")
+        self.objective.check(self.model)
+        if not len(self.batches):
+            raise ValueError("The data has no rows. Give at least one sample.")
+        own = {id(p) for p in (*self.model.parameters(), *self.objective.parameters())}
+        moved = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
+        if not moved <= own:
+            raise ValueError(
+                f"The optimizer moves {len(moved - own)} parameters that are not those of this model. Build it from "
+                "model.parameters() of the model that is trained, after the model was moved to its device."
+            )
 
     def _check_weights(self) -> None:
         if self.weights is None:
             return
-        if self.batches.loader is not None or not self.contrastive:
+        if self.batches.loader is not None or not self.objective.weighs_rows:
             raise ValueError(
-                "`weights` need rows with numbers and a contrastive objective on a Boltzmann machine. Give the data as "
-                "a tensor, an array or a Dataset, or weight the loss in an objective of your own."
+                "`weights` need rows with numbers and a contrastive objective. Give the data as a tensor, an array, a "
+                "mapping or a Dataset, or weight the loss in an objective of your own."
             )
         if self.weights.shape != (len(self.batches),) or not bool((self.weights >= 0).all()):
             raise ValueError(

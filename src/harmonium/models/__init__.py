@@ -1,5 +1,6 @@
 """Models: what is built from units and couplings, and energies made of networks."""
 
+from harmonium.models.conditioned import Conditioned
 from harmonium.models.dbn import DBN
 from harmonium.models.given_class import GivenClass
 from harmonium.models.jem import JEM
@@ -11,6 +12,7 @@ from harmonium.models.tempered import Tempered
 
 __all__ = [
     "BoltzmannMachine",
+    "Conditioned",
     "DBN",
     "GivenClass",
     "JEM",

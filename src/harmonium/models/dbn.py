@@ -80,6 +80,11 @@ class DBN(nn.Module):
         return iter(self._stack)
 
     @property
+    def data_layer(self) -> str:
+        """The name of the layer that holds the data."""
+        return self._stack[0].data_layer
+
+    @property
     def visible(self) -> Units:
         """The units of the data."""
         return self._stack[0].visible
@@ -170,11 +175,16 @@ class DBN(nn.Module):
         v = v if scale == 1 and shift == 0 else (v - shift) / scale
         return v.reshape(*self._stack[i].visible.batch_shape(v), *self.shapes[i])
 
+    def hidden_mean(self, i: int, v: Tensor) -> Tensor:
+        """Return the means of the hidden layer of machine i given its visible values."""
+        return self._stack[i].mean("hidden", {"visible": v})
+
+    def draw_hidden(self, i: int, v: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw the hidden layer of machine i given its visible values."""
+        return self._stack[i].sample("hidden", {"visible": v}, generator=generator)
+
     def _hidden(self, i: int, v: Tensor, sample: bool, generator: torch.Generator | None) -> Tensor:
-        rbm = self._stack[i]
-        return (
-            rbm.sample("hidden", {"visible": v}, generator=generator) if sample else rbm.mean("hidden", {"visible": v})
-        )
+        return self.draw_hidden(i, v, generator=generator) if sample else self.hidden_mean(i, v)
 
     def _visible(self, i: int, h: Tensor, sample: bool, generator: torch.Generator | None) -> Tensor:
         rbm = self._stack[i]

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import permutations
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings import Coupling
-from harmonium.types import State, as_state, check_dtype, weighted_sum, without_gradient
+from harmonium.models.graph import Graph, Term
+from harmonium.models.summation import configurations, expected, gate_log_weights, gate_means
+from harmonium.types import Filled, State, Values, as_state, check_dtype, weighted_sum, without_gradient
 from harmonium.units import Units
-
-if TYPE_CHECKING:
-    from harmonium.models.tempered import Tempered
 
 
 class BoltzmannMachine(nn.Module):
     """Layers plus couplings: `E(x) = -Σ_l log μ_l(x_l) - Σ_c Φ_c(x)`, `p(x) = e^{-E(x)}/Z`.
 
-    `units` names the layers; the first is the data layer. `terms` says which layers each coupling ties, in order.
+    `units` names the layers; the first that is not given is the data layer. `terms` says which layers each coupling
+    ties, in order. Layers named in `given` are conditions: they have values and couplings and no law, so that the
+    machine is `p(x | given)`; couplings see their values as they are.
+
+    A state names the layers that it holds. One that it leaves out is hidden, whatever its place in the graph: an energy
+    sums it out.
 
     >>> machine = BoltzmannMachine(
     ...     {"x": Bernoulli(3)}, [(("x", "x"), Symmetric(3)), (("x",), Bias(3))]
@@ -29,74 +30,79 @@ class BoltzmannMachine(nn.Module):
     tensor([-0., -0.], grad_fn=<SubBackward0>)
     """
 
-    def __init__(self, units: Mapping[str, Units], terms: Sequence[tuple[tuple[str, ...], Coupling]]) -> None:
+    def __init__(self, units: Mapping[str, Units], terms: Sequence[Term], *, given: Iterable[str] = ()) -> None:
         super().__init__()
         self.units = nn.ModuleDict(units)
-        self._layers = dict(units)  # the same units, without the cost of looking up a submodule
-        self.terms = [(tuple(layers), coupling) for layers, coupling in terms]
-        self.couplings = nn.ModuleList(coupling for _, coupling in self.terms)
-        for layers, coupling in self.terms:
-            self._check_term(layers, coupling)
-        # What follows from the graph, looked up many times in every update.
-        self._acting = {
-            name: [
-                (coupling, to, layers[:to] + layers[to + 1 :])
-                for layers, coupling in self.terms
-                for to, end in enumerate(layers)
-                if end == name
-            ]
-            for name in self._layers
-        }
-        pairs = (p for layers, _ in self.terms for p in permutations(layers, 2))
-        self._tied = frozenset(pairs)
-        self._blocks = _independent_blocks(tuple(self._layers), self._tied)
+        self.graph = Graph(units, terms, given)
+        self.couplings = nn.ModuleList(coupling for _, coupling in self.graph.terms)
 
-    def _check_term(self, layers: tuple[str, ...], coupling: Coupling) -> None:
-        if len(layers) != len(coupling.shapes):
-            raise ValueError(f"{coupling!r} ties {len(coupling.shapes)} layers. Got {layers}. Name one for each.")
-        for layer, shape in zip(layers, coupling.shapes, strict=True):
-            if layer not in self.units:
-                raise ValueError(f"A term names layer {layer!r}. The layers are {list(self.units)}. Use one of them.")
-            if shape is not None and shape != self.layer(layer).shape:
-                raise ValueError(
-                    f"{coupling!r} needs shape {shape} at layer {layer!r}. Got {self.layer(layer)!r}. "
-                    "Give the coupling the shapes of its layers."
-                )
+    @property
+    def terms(self) -> list[Term]:
+        """The couplings, each with the layers that it ties."""
+        return self.graph.terms
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The layers that are conditions."""
+        return self.graph.given
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers that have a law: all that are not given."""
+        return tuple(self.graph.layers)
 
     @property
     def data_layer(self) -> str:
-        """The name of the layer that holds the data: the first."""
-        return next(iter(self._layers))
+        """The name of the layer that a bare tensor stands for: the first that has a law."""
+        return next(iter(self.graph.layers))
 
     def layer(self, name: str) -> Units:
         """Return the units of a layer."""
-        return self._layers[name]
+        return self.graph.all_layers[name]
 
-    def state(self, x: Tensor | Mapping[str, Tensor]) -> State:
-        """Return `x` as a state, its layers checked for shape: a bare tensor is the data layer."""
-        state = as_state(x, self.data_layer)
-        if not state:
-            raise ValueError(f"The state is empty. Give at least one of the layers {list(self.units)}.")
+    def state(self, x: Values | Mapping[str, Values]) -> State:
+        """Return `x` as a state, its layers checked: a bare tensor is the data layer, conditions must be there."""
         parameter = self._some_parameter()
+        state = as_state(x, self.data_layer, like=parameter)
+        if not state and not self.graph.given:
+            raise ValueError(f"The state is empty. Give at least one of the layers {list(self.graph.layers)}.")
         for name, value in state.items():
-            if name not in self._layers:
+            if name not in self.graph.all_layers:
                 raise ValueError(f"The state names layer {name!r}. The layers are {list(self.units)}. Use one of them.")
-            self.layer(name).check_shape(value, name)
+            units = self.layer(name)
+            state[name] = value = units.encoded(value, like=parameter)
+            units.check_shape(value, name)
             if parameter is not None:
                 check_dtype(value, parameter, name=name)
+        for name in self.graph.given:
+            if name not in state:
+                raise ValueError(
+                    f"Layer {name!r} is a condition of this machine and has no law. Give its value in the state: "
+                    f"{{{self.data_layer!r}: …, {name!r}: …}}."
+                )
         return state
 
     def _some_parameter(self) -> Tensor | None:
-        for _, coupling in self.terms:
+        for _, coupling in self.graph.terms:
             for parameter in coupling._parameters.values():
                 return parameter
         return next(self.parameters(), None)
 
-    def field(self, layer: str, state: State) -> Tensor:
-        """Return the field on a layer, `Σ_c ∂Φ_c/∂x_layer`, given the layers tied to it. A hook of tempering."""
-        full = (*batch_shape(self, state), *self._layers[layer].shape)
+    def batch_shape(self, state: State) -> tuple[int, ...]:
+        """Return the leading axes of a state; layers with fewer of them are broadcast."""
+        shapes = {self.graph.all_layers[name].batch_shape(value) for name, value in state.items()}
+        return next(iter(shapes)) if len(shapes) == 1 else tuple(torch.broadcast_shapes(*shapes))
+
+    def field(self, layer: str, state: State, *, partial: bool = False) -> Tensor:
+        """Return the field on a layer, `Σ_c ∂Φ_c/∂x_layer`, given the layers tied to it. A hook of tempering.
+
+        A `partial` field leaves out the couplings to layers that the state does not hold.
+        """
+        full = (*self.batch_shape(state), *self.graph.all_layers[layer].shape)
         total: Tensor | None = None
-        for coupling, to, others in self._acting[layer]:
+        for coupling, to, others in self.graph.acting[layer]:
+            if partial and not all(name in state for name in others):
+                continue
             part = coupling.field(to, *self._statistics(state, others, layer))
             if total is None:
                 total, ours = part, bool(others)
@@ -105,55 +111,83 @@ class BoltzmannMachine(nn.Module):
             else:
                 total, ours = total + part, True
         if total is None:
-            total = next(iter(state.values())).new_zeros(self._layers[layer].shape)
+            total = self.zeros(self.graph.all_layers[layer].shape, state)
         return total if total.shape == full else total.expand(torch.broadcast_shapes(total.shape, full))
 
     def _statistics(self, state: State, layers: tuple[str, ...], target: str) -> list[Tensor]:
         for name in layers:
             if name not in state:
                 raise ValueError(f"The field on {target!r} needs layer {name!r}, which the state does not hold.")
-        return [self._layers[name].statistic(state[name]) for name in layers]
+        return [self.statistic(name, state[name]) for name in layers]
+
+    def statistic(self, layer: str, x: Tensor) -> Tensor:
+        """Return what the couplings see of a layer: `s(x)`, and x itself where the layer is given."""
+        return x if layer in self.graph.given else self.graph.all_layers[layer].statistic(x)
+
+    def zeros(self, shape: tuple[int, ...], state: State) -> Tensor:
+        """Return zeros of the dtype and on the device of a state, or of the parameters where it is empty."""
+        some = next(iter(state.values()), None)
+        like = self._some_parameter() if some is None else some
+        return torch.zeros(shape) if like is None else like.new_zeros(shape)
 
     def interaction(self, state: State) -> Tensor:
         """Return `Σ_c Φ_c(x)` of the terms whose layers are all there, `(*batch,)`. A hook of tempering."""
         total: Tensor | float = 0.0
-        for layers, coupling in self.terms:
+        for layers, coupling in self.graph.terms:
             if all(name in state for name in layers):
-                total = total + coupling(*(self.layer(name).statistic(state[name]) for name in layers))
-        some = next(iter(state.values()))
-        return total + some.new_zeros(batch_shape(self, state))
+                total = total + coupling(*(self.statistic(name, state[name]) for name in layers))
+        return total + self.zeros(self.batch_shape(state), state)
 
-    def energy(self, state: Tensor | Mapping[str, Tensor]) -> Tensor:
-        """Return `E(x)`, `(*batch,)`; layers left out are summed out: `-log Σ_missing e^{-E}` in closed form.
+    def energy(self, state: Values | Mapping[str, Values]) -> Tensor:
+        """Return `E(x)`, `(*batch,)`; layers left out are summed out: `-log Σ_missing e^{-E}`, exactly.
 
-        `E = -Σ log μ(x) - Σ Φ(x) - Σ_missing A(field)`. Missing layers that a coupling ties to each other cannot be
-        summed out so; the error names the layer to give.
+        `E = -Σ log μ(x) - Σ Φ(x) - Σ_missing A(field)` where no coupling ties the missing layers. Of tied ones a small
+        layer is counted, its configurations one by one and the rest in closed form, or, where it is a gate over groups
+        of units, unit by unit. Where there are too many configurations, the error names the layer to give.
         """
         present = self.state(state)
-        missing = [name for name in self.units if name not in present]
-        self._check_closed(missing)
+        summation = self.graph.summation(self._missing(present))
+        if summation.counted:
+            return -(-self.energy(present | configurations(self, summation.counted, present))).logsumexp(0)
         total = -self.interaction(present)
         for name, value in present.items():
-            total = total - self.layer(name).total(self.layer(name).log_base(value))
-        for name in missing:
+            if name in self.graph.layers:
+                total = total - self.layer(name).total(self.layer(name).log_base(value))
+        for name in summation.closed:
             total = total - self.layer(name).total(self.layer(name).log_partition(self.field(name, present)))
+        if summation.gate is not None:
+            units = self.layer(summation.gate)
+            total = total - units.total(gate_log_weights(self, summation, present).logsumexp(-1))
         return total
 
-    def _check_closed(self, missing: Sequence[str]) -> None:
-        for layers, coupling in self.terms:
-            tied = [name for name in layers if name in missing]
-            if len(tied) > 1:
-                raise ValueError(
-                    f"The energy of this partial state is intractable: {type(coupling).__name__} ties the missing "
-                    f"layers {tied[0]!r} and {tied[1]!r}. Give layer {tied[-1]!r} in the state."
-                )
+    def _missing(self, present: State) -> tuple[str, ...]:
+        return tuple(name for name in self.graph.layers if name not in present)
 
-    def free_energy(self, x: Tensor | Mapping[str, Tensor]) -> Tensor:
+    def free_energy(self, x: Values | Mapping[str, Values]) -> Tensor:
         """Return `F(x) = -log Σ_h e^{-E(x, h)}` of data, checked for its support."""
         state = self.state(x)
         for name, value in state.items():
             self.layer(name).check_support(value, name)
         return self.energy(state)
+
+    def distribution(self, layer: str, state: Values | Mapping[str, Values]) -> Tensor:
+        """Return `p(x_j = s | state)` of each unit j of a layer in each of its states s, `(*batch, *sites, n_states)`.
+
+        The other missing layers are summed out, as in `energy`: of a label of 10 classes it is `p(label | x)`.
+        """
+        present = self.state(state)
+        present.pop(layer, None)
+        units, missing = self.graph.layers[layer], self._missing(present)
+        if not any((layer, other) in self.graph.tied for other in missing):
+            return units.log_weights(self.field(layer, present)).softmax(-1)
+        rest = tuple(name for name in missing if name != layer)
+        summation = self.graph.summation(missing) if (layer, layer) not in self.graph.tied else None
+        if summation is not None and summation.gate == layer:
+            return gate_log_weights(self, summation, present).softmax(-1)
+        self.graph.summation(rest)  # raises if the others cannot be summed out
+        counted = configurations(self, (layer,), present)
+        share = (-self.energy(present | counted)).softmax(0)
+        return units.marginals(share, counted[layer])
 
     @without_gradient
     def sample(self, layer: str, state: State, *, generator: torch.Generator | None = None) -> Tensor:
@@ -164,53 +198,67 @@ class BoltzmannMachine(nn.Module):
         """Return the mean of a layer given the layers tied to it."""
         return self.layer(layer).mean(self.field(layer, state))
 
-    def infer(self, x: Tensor | Mapping[str, Tensor]) -> State:
-        """Return the state with the missing layers at their means given the others: exact where none are tied."""
-        return self._inferred(self.state(x))
+    def infer(self, x: Values | Mapping[str, Values]) -> State:
+        """Return the state with the missing layers at their means given the others: exact, as `energy` is."""
+        return self.fill(self.state(x)).state
 
-    def _inferred(self, present: State) -> State:
-        missing = [name for name in self._layers if name not in present]
-        self._check_closed(missing)
-        return present | {name: self.mean(name, present) for name in missing}
+    def fill(self, present: State) -> Filled:
+        """Return a state with the missing layers at their exact means, and the fields on them; unchecked."""
+        missing = self._missing(present)
+        summation = self.graph.summation(missing)
+        if summation.counted:
+            counted = configurations(self, summation.counted, present)
+            share = (-self.energy(present | counted)).softmax(0)
+            full = self.fill(present | counted).state
+            state = present | {name: expected(share, full[name]) for name in missing}
+            return Filled(state, {name: self.field(name, state) for name in missing})
+        fields = {name: self.field(name, present) for name in summation.closed}
+        state = present | {name: self.graph.layers[name].mean(field) for name, field in fields.items()}
+        if summation.gate is not None:
+            state |= gate_means(self, summation, present)
+            fields |= {name: self.field(name, state) for name in (summation.gate, *summation.gated)}
+        return Filled(state, fields)
 
     def ties(self, first: str, second: str) -> bool:
         """Return whether a coupling ties two layers, or a layer to itself."""
-        return (first, second) in self._tied
+        return (first, second) in self.graph.tied
 
     def blocks(self) -> list[tuple[str, ...]]:
         """Return groups of layers that no coupling ties: each is drawn at once given the others."""
-        return list(self._blocks)
+        return list(self.graph.blocks)
 
-    def tempered(self, beta: Tensor | float, reference: Tensor | Mapping[str, Tensor] | None = None) -> Tempered:
-        """Return the machine at inverse temperature β: couplings times β, plus (1 - β) times a reference field."""
-        from harmonium.models.tempered import Tempered  # it extends this class
+    def accumulate_grad(self, state: Values | Mapping[str, Values], weight: Tensor | float = 1.0) -> Filled:
+        """Add `Σ_batch weight · ∂E/∂parameters` of a (partial) state to the gradients; return the state filled in.
 
-        return Tempered(self, beta, reference)
-
-    @without_gradient
-    def accumulate_grad(self, state: Tensor | Mapping[str, Tensor], weight: Tensor | float = 1.0) -> None:
-        """Add `Σ_batch weight · ∂E/∂parameters` of a (partial) state to the gradients, in closed form.
-
-        `∂E/∂W = -∂Φ/∂W` at the values of the present layers and the means of the missing ones, since Φ is multilinear.
+        `∂E/∂W = -∂Φ/∂W` at the values of the present layers and the means of the missing ones, since Φ is multilinear:
+        a closed form. Where tied layers are counted, autograd takes the gradient of their sum.
         """
         present = self.state(state)
-        self.add_gradient(self._inferred(present), weight, present)
+        summation = self.graph.summation(self._missing(present))
+        with torch.no_grad():
+            filled = self.fill(present)
+            if not summation.counted and summation.gate is None:
+                self.add_gradient(filled.state, weight, present)
+                return filled
+        with torch.enable_grad():
+            (self.energy(present) * weight).sum().backward()
+        return filled
 
     def add_gradient(self, full: State, weight: Tensor | float, present: State | None = None) -> None:
         """Add the gradient at a full state as `accumulate_grad` does, unchecked: for the inner loop of learning.
 
         Layers that `present` leaves out stand at their means and count as summed out.
         """
-        given = full if present is None else present
-        scale = self.coupling_weight(weight, given)
-        statistics = {name: units.statistic(full[name]) for name, units in self._layers.items()}
-        for layers, coupling in self.terms:
+        held = full if present is None else present
+        scale = self.coupling_weight(weight, held)
+        statistics = {name: self.statistic(name, value) for name, value in full.items()}
+        for layers, coupling in self.graph.terms:
             if _learns(coupling):
                 coupling.accumulate_grad(-scale, *[statistics[name] for name in layers])
-        for name, units in self._layers.items():
+        for name, units in self.graph.layers.items():
             if _learns(units):
                 work = weighted_sum(self.field(name, full) * statistics[name], weight, units.shape)
-                units.accumulate_grad(weight, work, full[name], summed_out=name not in given)
+                units.accumulate_grad(weight, work, full[name], summed_out=name not in held)
 
     def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
         """Return the weight of the couplings in the gradient of each sample. A hook of tempering."""
@@ -220,31 +268,18 @@ class BoltzmannMachine(nn.Module):
     def initial(self, n: int, *, generator: torch.Generator | None = None) -> State:
         """Draw `n` states to start chains from: each layer under its own biases alone."""
         return {
-            name: self.layer(name).sample(self.bias_field(name).expand(n, *self.layer(name).shape), generator=generator)
-            for name in self.units
+            name: units.sample(self.bias_field(name).expand(n, *units.shape), generator=generator)
+            for name, units in self.graph.layers.items()
         }
 
     def bias_field(self, layer: str) -> Tensor:
         """Return the field on a layer when all couplings but its biases are off."""
         some = next(self.parameters())
         field = torch.zeros(self.layer(layer).shape, dtype=some.dtype, device=some.device)
-        for layers, coupling in self.terms:
+        for layers, coupling in self.graph.terms:
             if layers == (layer,):
                 field = field + coupling.field(0)
         return field.detach()
-
-
-def _independent_blocks(layers: tuple[str, ...], tied: frozenset[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
-    """Put each layer into the first block that holds none tied to it."""
-    groups: list[list[str]] = []
-    for name in layers:
-        free = (group for group in groups if not any((name, other) in tied for other in group))
-        group = next(free, None)
-        if group is None:
-            groups.append([name])
-        else:
-            group.append(name)
-    return tuple(tuple(group) for group in groups)
 
 
 def _learns(module: nn.Module) -> bool:
@@ -253,10 +288,3 @@ def _learns(module: nn.Module) -> bool:
         if parameter is not None and parameter.requires_grad:
             return True
     return bool(module._modules) and any(m is not None and _learns(m) for m in module._modules.values())
-
-
-def batch_shape(machine: BoltzmannMachine, state: State) -> tuple[int, ...]:
-    """Return the leading axes of a state."""
-    for name, value in state.items():
-        return machine.layer(name).batch_shape(value)
-    return ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harmonium.couplings import Bias, Conv2d, Coupling, Dense
+from harmonium.couplings import Bias, Coupling, Dense
 from harmonium.models.machine import BoltzmannMachine
-from harmonium.types import check_dtype, check_shape
+from harmonium.types import State, Values, as_tensor, check_dtype, check_shape
 from harmonium.units import Units
 
 
@@ -32,12 +32,7 @@ class RBM(BoltzmannMachine):
     ) -> None:
         if coupling is None:
             coupling = Dense(visible.shape, hidden.shape, generator=generator)
-        shared = isinstance(coupling, Conv2d)
-        if isinstance(coupling, Conv2d) and coupling.upper_shape(visible.shape) != hidden.shape:
-            raise ValueError(
-                f"{coupling!r} above visible={visible!r} needs a hidden layer of shape "
-                f"{coupling.upper_shape(visible.shape)}. Got hidden={hidden!r}."
-            )
+        shared = coupling.shares_places
         super().__init__(
             {"visible": visible, "hidden": hidden},
             [
@@ -58,6 +53,11 @@ class RBM(BoltzmannMachine):
         return self.layer("hidden")
 
     @property
+    def coupling(self) -> Coupling:
+        """The coupling between the two layers."""
+        return self.terms[0][1]
+
+    @property
     def weight(self) -> Tensor:
         """The weights of the coupling, W; visible × hidden for a dense one."""
         return self.couplings[0].weight  # type: ignore[return-value]
@@ -72,22 +72,22 @@ class RBM(BoltzmannMachine):
         """The bias of the hidden layer, c."""
         return self.couplings[2].bias  # type: ignore[return-value]
 
-    def hidden_mean(self, v: Tensor) -> Tensor:
+    def hidden_mean(self, v: Values) -> Tensor:
         """Return `E[h | v]` (eq. 6.38 for binary units)."""
-        self._check(v, "v", "visible")
-        return self.mean("hidden", {"visible": v})
+        return self.mean("hidden", self._checked("visible", v, "v"))
 
-    def visible_mean(self, h: Tensor) -> Tensor:
+    def visible_mean(self, h: Values) -> Tensor:
         """Return `E[v | h]` (eq. 6.39 for binary units)."""
-        self._check(h, "h", "hidden")
-        return self.mean("visible", {"hidden": h})
+        return self.mean("visible", self._checked("hidden", h, "h"))
 
-    def reconstruct(self, v: Tensor) -> Tensor:
+    def reconstruct(self, v: Values) -> Tensor:
         """Return `E[v | E[h | v]]`: down again from the mean of the hidden layer."""
         return self.visible_mean(self.hidden_mean(v))
 
-    def _check(self, x: Tensor, name: str, layer: str) -> None:
+    def _checked(self, layer: str, x: Values, name: str) -> State:
         units = self.layer(layer)
-        check_shape(x, units.shape, name=name, layer=layer, owner=units)
-        check_dtype(x, self.weight, name=name)
-        units.check_support(x, name)
+        value = units.encoded(as_tensor(x, like=self.weight), like=self.weight)
+        check_shape(value, units.shape, name=name, layer=layer, owner=units)
+        check_dtype(value, self.weight, name=name)
+        units.check_support(value, name)
+        return {layer: value}

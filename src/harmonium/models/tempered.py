@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from harmonium.models.machine import BoltzmannMachine, batch_shape
-from harmonium.types import State, as_state
+from harmonium.models.machine import BoltzmannMachine
+from harmonium.types import State, Values, as_state
 
 
 class Tempered(BoltzmannMachine):
@@ -26,18 +26,33 @@ class Tempered(BoltzmannMachine):
     ) -> None:
         nn.Module.__init__(self)
         self.units = machine.units
-        self.terms = machine.terms
-        self._layers, self._acting = machine._layers, machine._acting
-        self._tied, self._blocks = machine._tied, machine._blocks
+        self.graph = machine.graph
         self.machine = machine
         self.beta = beta if isinstance(beta, Tensor) else torch.tensor(beta, dtype=torch.float64)
         self.reference: State = {} if reference is None else as_state(reference, machine.data_layer)
         if not bool(((self.beta >= 0) & (self.beta <= 1)).all()):
             raise ValueError(f"`beta` must lie in [0, 1]. Got {self.beta}. It is the inverse temperature.")
 
-    def field(self, layer: str, state: State) -> Tensor:
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The layers of the machine that are conditions without a value."""
+        return self.machine.given
+
+    def state(self, x: Values | Mapping[str, Values]) -> State:
+        """Return `x` as a state of the machine."""
+        return self.machine.state(x)
+
+    def statistic(self, layer: str, x: Tensor) -> Tensor:
+        """Return what the couplings of the machine see of a layer."""
+        return self.machine.statistic(layer, x)
+
+    def bias_field(self, layer: str) -> Tensor:
+        """Return the field of the machine's own biases, at β = 1."""
+        return self.machine.bias_field(layer)
+
+    def field(self, layer: str, state: State, *, partial: bool = False) -> Tensor:
         """Return `β · field + (1 - β) · r`."""
-        return self.temper(layer, self.machine.field(layer, state))
+        return self.temper(layer, self.machine.field(layer, state, partial=partial))
 
     def temper(self, layer: str, field: Tensor) -> Tensor:
         """Return the field at β from the field of the machine itself."""
@@ -54,12 +69,12 @@ class Tempered(BoltzmannMachine):
 
     def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:
         """Return β times the weight."""
-        like = next(iter(state.values())).new_zeros(batch_shape(self, state))
+        like = self.zeros(self.batch_shape(state), state)
         return (_leading(self.beta, like) + like) * weight
 
     def reference_interaction(self, state: State) -> Tensor:
         """Return `r·s(x)`, `(*batch,)`."""
-        total = next(iter(state.values())).new_zeros(batch_shape(self, state))
+        total = self.zeros(self.batch_shape(state), state)
         for layer in self.reference:
             if layer in state:
                 total = total + self.layer(layer).inner(self.reference[layer], state[layer])

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from harmonium.draws import draw_uniform
 from harmonium.partition.base import Path, Reference, path_of
 from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
 from harmonium.samplers import Gibbs
+from harmonium.samplers.resample import resample
 from harmonium.types import EnergyModel, Estimate, State, keep_freed_memory
 
 Progress = Callable[[int, int], None]
@@ -127,11 +127,7 @@ def equilibrate(
     generator: torch.Generator | None = None,
 ) -> PathPoint:
     """Resample annealed chains in proportion to their weights and run them on at β = 1."""
-    share = (log_weights - log_weights.logsumexp(0)).exp().cumsum(0)
-    n = len(log_weights)
-    offset = draw_uniform(share[:1], generator=generator)
-    comb = (torch.arange(n, dtype=share.dtype, device=share.device) + offset) / n
-    index = torch.searchsorted(share, comb * share[-1]).clamp_max(n - 1)
+    index = resample(log_weights, generator=generator)
     point = path.point({name: value[index] for name, value in point.state.items()})
     for _ in range(n_steps):
         point = path.advance(point, 1.0, generator=generator)

@@ -40,10 +40,10 @@ def exact_log_z(model: BoltzmannMachine) -> Estimate:
         )
     machine = copy.deepcopy(model).double()
     if not layers:  # one layer and its biases: nothing to count
-        fields = ((machine.layer(name), machine.bias_field(name)) for name in machine.units)
+        fields = ((machine.layer(name), machine.bias_field(name)) for name in machine.layers)
         value = sum(units.log_partition(field).sum().item() for units, field in fields)
         return Estimate(value, 0.0, value, value, "exact")
-    width = sum(math.prod(machine.layer(name).shape) for name in machine.units)
+    width = sum(math.prod(machine.layer(name).shape) for name in machine.layers)
     total = torch.tensor(-torch.inf, dtype=torch.float64)
     chunk = max(1, _CHUNK // width)
     device = next(machine.parameters()).device
@@ -63,11 +63,11 @@ def exact_log_z(model: BoltzmannMachine) -> Estimate:
 
 def counted_layers(model: BoltzmannMachine) -> tuple[tuple[str, ...], int | None]:
     """Return the layers to enumerate and their number of states, None if infinite, the cheapest way."""
-    best: tuple[tuple[str, ...], int | None] = (tuple(model.units), _count(model, tuple(model.units)))
+    best: tuple[tuple[str, ...], int | None] = (tuple(model.layers), _count(model, tuple(model.layers)))
     for block in model.blocks():
         if any(model.ties(name, name) for name in block):
             continue
-        rest = tuple(name for name in model.units if name not in block)
+        rest = tuple(name for name in model.layers if name not in block)
         n = _count(model, rest)
         if n is not None and (best[1] is None or n < best[1]):
             best = (rest, n)

@@ -7,12 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from harmonium.draws import draw_normal, draw_uniform
 from harmonium.laws.gaussian import GaussianLaw
 from harmonium.laws.uniform import UniformLaw
 from harmonium.models.frozen import frozen
 from harmonium.partition.path import PathPoint
 from harmonium.samplers.gradient import energy_and_slope
+from harmonium.samplers.mala import langevin_move
 from harmonium.types import EnergyModel, State
 
 Law = GaussianLaw | UniformLaw
@@ -69,19 +69,24 @@ class NeuralPath:
     def _move(
         self, point: PathPoint, beta: float, alpha: float, generator: torch.Generator | None
     ) -> tuple[PathPoint, Tensor]:
-        x, n = point.state["x"], self.scale.ndim
-        slope = self._slope(point, beta)
-        noise = draw_normal(x, generator=generator)
-        new = self.point({"x": x + self.scale * (math.sqrt(2 * alpha) * noise - alpha * self.scale * slope)})
-        back = (x - new.state["x"]) / self.scale + alpha * self.scale * self._slope(new, beta)
-        forward = 2 * alpha * noise.square()
-        quadratic = (forward - back.square()).flatten(x.ndim - n).sum(-1) / (4 * alpha)
-        log_ratio = self._energy(point, beta) - self._energy(new, beta) + quadratic
-        accepted = draw_uniform(log_ratio, generator=generator).log() < log_ratio  # never where a value is NaN
-        accepted &= new.linear.isfinite()  # nor outside the reference's box
-        wide = accepted.reshape(*accepted.shape, *(1,) * n)
+        seen: list[PathPoint] = []
+
+        def evaluate(x: Tensor) -> tuple[Tensor, Tensor]:
+            seen.append(self.point({"x": x}))
+            return self._energy(seen[-1], beta), self._slope(seen[-1], beta)
+
+        accepted, x, _, _ = langevin_move(
+            point.state["x"],
+            self._energy(point, beta),
+            self._slope(point, beta),
+            evaluate,
+            alpha,
+            scale=self.scale,
+            generator=generator,
+        )
+        new, wide = seen[0], accepted.reshape(*accepted.shape, *(1,) * self.scale.ndim)
         carried = PathPoint(
-            {"x": torch.where(wide, new.state["x"], x)},
+            {"x": x},
             {
                 "energy": torch.where(accepted, new.fields["energy"], point.fields["energy"]),
                 "slope": torch.where(wide, new.fields["slope"], point.fields["slope"]),

@@ -35,7 +35,7 @@ class MachinePath:
         check_proper(model)
         self.model = model
         given = {} if reference is None else as_state(reference, model.data_layer)
-        self.reference = {name: model.bias_field(name) for name in model.units} | given
+        self.reference = {name: model.bias_field(name) for name in model.layers} | given
         self._laws: dict[float, Tempered] = {}
         blocks = [block for block in model.blocks() if not any(model.ties(name, name) for name in block)]
         others = [block for block in blocks if model.data_layer not in block]
@@ -74,19 +74,15 @@ class MachinePath:
 
     def advance(self, point: PathPoint, beta: float, *, generator: torch.Generator | None = None) -> PathPoint:
         """Make a Gibbs step at β: the summed-out layers first, from the fields at hand."""
-        tempered = self._at(beta)
+        tempered, gibbs = self._at(beta), Gibbs()
         state = dict(point.state)
-        for name, field in point.fields.items():
-            state[name] = self.model.layer(name).sample(tempered.temper(name, field), generator=generator)
+        known = {name: tempered.temper(name, field) for name, field in point.fields.items()}
+        gibbs.draw_block(tempered, self.summed, state, fields=known, generator=generator)
         for block in self.kept:
-            for name in block:
-                if tempered.ties(name, name):
-                    state[name] = Gibbs().sweep(tempered, name, state, generator=generator)
-                else:
-                    state[name] = tempered.sample(name, state, generator=generator)
+            gibbs.draw_block(tempered, block, state, generator=generator)
         return self.point(state)
 
     def _at(self, beta: float) -> Tempered:
         if beta not in self._laws:
-            self._laws[beta] = self.model.tempered(beta, self.reference)
+            self._laws[beta] = Tempered(self.model, beta, self.reference)
         return self._laws[beta]

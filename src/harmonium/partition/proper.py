@@ -6,8 +6,13 @@ from harmonium.models import BoltzmannMachine
 
 
 def check_proper(model: BoltzmannMachine) -> None:
-    """Raise if a layer has no base measure: its energies are good for contrasts only."""
-    for name in model.units:
+    """Raise if a condition has no value, or a layer no base measure: its energies are good for contrasts only."""
+    if model.given:
+        raise ValueError(
+            f"Layer {model.given[0]!r} is a condition: log Z needs a value for it. Ask for the log Z of "
+            f"Conditioned(machine, {{{model.given[0]!r}: …}})."
+        )
+    for name in model.layers:
         if not model.layer(name).proper:
             raise ValueError(
                 f"log Z needs a base measure for every layer. Layer {name!r} is {model.layer(name)!r}, a smooth "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,22 +26,29 @@ class Gibbs(Sampler):
     Gibbs(clamp={})
     """
 
-    def init(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> State:
-        """Return the state with the data layer at `x` and the other layers drawn given it, or under their biases."""
+    whole = True
+
+    def init(
+        self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> State:
+        """Return the state with the layers of `x` at their values and the others drawn given them, or by their biases.
+
+        A bare tensor is the data layer.
+        """
         machine = _machine(model)
-        state = machine.state(x)
-        n = machine.layer(machine.data_layer).batch_shape(x)
+        state = {name: value for name, value in machine.state(x).items() if name in machine.layers}
+        n = machine.batch_shape(state)
         for block in machine.blocks():
             for layer in block:
-                if layer not in state:
-                    tied = [name for name in machine.units if name != layer and machine.ties(layer, name)]
+                if layer not in state and not machine.ties(layer, layer):
+                    tied = [name for name in machine.layers if name != layer and machine.ties(layer, name)]
                     if all(name in state for name in tied):
                         state[layer] = machine.sample(layer, state, generator=generator)
-        if len(state) < len(machine.units):
+        if len(state) < len(machine.layers):
             rest = machine.initial(math.prod(n), generator=generator)
-            shapes = {name: machine.layer(name).shape for name in machine.units}
-            state = {name: rest[name].reshape(*n, *shapes[name]) for name in machine.units} | state
-        return {name: state[name] for name in machine.units}
+            shapes = {name: machine.layer(name).shape for name in machine.layers}
+            state = {name: rest[name].reshape(*n, *shapes[name]) for name in machine.layers} | state
+        return {name: state[name] for name in machine.layers}
 
     @without_gradient
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
@@ -48,17 +56,34 @@ class Gibbs(Sampler):
         machine, state = _machine(model), dict(state)
         fields: State = {}
         for block in machine.blocks():
-            fields = {}
-            for layer in block:
-                if self.clamp.get(layer, False) is True:
-                    continue
-                if machine.ties(layer, layer):
-                    state[layer] = self.sweep(machine, layer, state, generator=generator)
-                    continue
-                fields[layer] = machine.field(layer, state)
-                drawn = machine.layer(layer).sample(fields[layer], generator=generator)
-                state[layer] = self.hold(layer, state[layer], drawn)
+            fields = self.draw_block(machine, block, state, generator=generator)
         return state, {"fields": fields}
+
+    def draw_block(
+        self,
+        machine: BoltzmannMachine,
+        block: Sequence[str],
+        state: State,
+        *,
+        fields: State | None = None,
+        generator: torch.Generator | None = None,
+    ) -> State:
+        """Draw the layers of one block into `state`; return the fields they were drawn from.
+
+        `fields` are those that are known already. A layer tied to itself is drawn site by site and has none.
+        """
+        used: State = {}
+        for layer in block:
+            if self.clamp.get(layer, False) is True:
+                continue
+            if machine.ties(layer, layer):
+                state[layer] = self.sweep(machine, layer, state, generator=generator)
+                continue
+            known = None if fields is None else fields.get(layer)
+            used[layer] = machine.field(layer, state) if known is None else known
+            drawn = machine.layer(layer).sample(used[layer], generator=generator)
+            state[layer] = self.hold(layer, state[layer], drawn) if layer in self.clamp else drawn
+        return used
 
     def sweep(
         self, machine: BoltzmannMachine, layer: str, state: State, *, generator: torch.Generator | None = None

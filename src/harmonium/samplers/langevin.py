@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from harmonium.draws import draw_step
-from harmonium.samplers.base import Info, Sampler, data_layer
+from harmonium.models.layers import data_layer
+from harmonium.samplers.base import Info, Sampler, data_of
 from harmonium.samplers.gradient import check_continuous, energy_and_slope
 from harmonium.types import EnergyModel, State
 
@@ -41,10 +43,17 @@ class Langevin(Sampler):
         """The standard deviation of the noise in one step."""
         return math.sqrt(2 * self.step_size) if self.noise is None else self.noise
 
-    def init(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> State:
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return steps that suit small machines."""
+        return [cls(step_size=0.01)]
+
+    def init(
+        self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> State:
         """Return chains at `x`."""
         check_continuous(model, "Langevin")
-        return {data_layer(model): x}
+        return {data_layer(model): data_of(model, x, "Langevin")}
 
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Make one step downhill with noise."""

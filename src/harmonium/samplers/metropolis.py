@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from harmonium.draws import draw_integers, draw_normal, draw_uniform
 from harmonium.models import BoltzmannMachine
-from harmonium.samplers.base import Info, Sampler, data_layer
+from harmonium.models.layers import data_layer
+from harmonium.samplers.base import Info, Sampler, data_of
 from harmonium.types import EnergyModel, State, without_gradient
 
 
@@ -32,8 +35,16 @@ class Metropolis(Sampler):
         if not self.step_size > 0:
             raise ValueError(f"`step_size` must be positive. Got {self.step_size}. Try 0.5.")
 
-    def init(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> State:
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return steps that suit small machines."""
+        return [cls(), cls(step_size=2.0)]
+
+    def init(
+        self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> State:
         """Return chains at `x` with their free energy."""
+        x = data_of(model, x, "Metropolis")
         return {data_layer(model): x, "energy": model.free_energy(x).detach()}
 
     @without_gradient

@@ -2,75 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from harmonium.models import BoltzmannMachine
+from harmonium.models import DBN, BoltzmannMachine, Conditioned
 from harmonium.models.frozen import frozen
-from harmonium.samplers.base import Info, Sampler, data_layer
+from harmonium.models.layers import data_layer
+from harmonium.samplers.base import Info, Sampler
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.mala import MALA
-from harmonium.types import EnergyModel, check_dtype, keep_freed_memory, without_gradient
+from harmonium.types import (
+    EnergyModel,
+    Starts,
+    State,
+    Values,
+    as_state,
+    check_dtype,
+    keep_freed_memory,
+    without_gradient,
+)
 
 
 @without_gradient
 def sample(
-    model: EnergyModel,
+    model: nn.Module | EnergyModel,
     n: int,
     *,
     sampler: Sampler | None = None,
     n_steps: int = 1000,
-    given: Tensor | None = None,
-    start: Tensor | None = None,
+    given: Values | Mapping[str, Values] | None = None,
+    start: Values | Mapping[str, Values] | None = None,
     generator: torch.Generator | None = None,
     on_step: Callable[[int, Info], None] | None = None,
 ) -> Tensor:
-    """Draw `n` samples: the ends of `n` chains of `n_steps` steps, by Gibbs sampling unless told otherwise.
+    """Draw `n` samples of the data layer: the ends of `n` chains of `n_steps` steps, by Gibbs sampling unless told.
 
     `given` is one sample, or `n`, with NaN where the value is unknown: known units stay, the others are drawn given
-    them, which fills in missing values and paints in images. `start` is where the chains begin, `n` samples; without
-    it, where the model says. A network is in evaluation mode meanwhile, its parameters frozen, and gets both back.
-    `on_step(i, info)` is called after each step.
+    them, which fills in missing values and paints in images. A mapping names the layers that are known, such as a label
+    or the conditions of a machine. `start` is where the chains begin, `n` samples; without it, where the model says. A
+    network is in evaluation mode meanwhile, its parameters frozen, and gets both back. A deep belief network runs its
+    chains at the top and is drawn downwards. `on_step(i, info)` is called after each step. `sample_layers` returns the
+    other layers, too.
 
     >>> rbm = RBM(Bernoulli(4), Bernoulli(2))
     >>> sample(rbm, 3, n_steps=10, given=torch.tensor([1.0, float("nan"), 0.0, float("nan")])).shape
     torch.Size([3, 4])
     """
+    if isinstance(model, DBN):
+        return _sample_network(model, n, n_steps, sampler, given, start, generator)
+    if not isinstance(model, EnergyModel):
+        raise TypeError(f"{type(model).__name__} cannot be drawn from: it has no method free_energy(x).")
+    state = sample_layers(
+        model, n, sampler=sampler, n_steps=n_steps, given=given, start=start, generator=generator, on_step=on_step
+    )
+    return state[data_layer(model)]
+
+
+@without_gradient
+def sample_layers(
+    model: EnergyModel,
+    n: int,
+    *,
+    sampler: Sampler | None = None,
+    n_steps: int = 1000,
+    given: Values | Mapping[str, Values] | None = None,
+    start: Values | Mapping[str, Values] | None = None,
+    generator: torch.Generator | None = None,
+    on_step: Callable[[int, Info], None] | None = None,
+) -> State:
+    """Draw `n` samples as `sample` does and return all layers that the chains hold, by their names."""
     if n < 1 or n_steps < 1:
         raise ValueError(f"`n` and `n_steps` must be at least 1. Got n={n}, n_steps={n_steps}.")
     keep_freed_memory()
     if sampler is None:
         sampler = Gibbs() if isinstance(model, BoltzmannMachine) else MALA()
-    x = starting_points(model, n, generator=generator) if start is None else start
-    if len(x) != n:
-        raise ValueError(f"`start` must hold one sample for each of the n={n} chains. Got {tuple(x.shape)}.")
-    if given is not None:
-        layer = data_layer(model)
-        _check_given(model, given, x)
-        known = ~given.isnan()
-        x = torch.where(known, given, x)
-        sampler = replace(sampler, clamp={**sampler.clamp, layer: known})
+    layer = data_layer(model)
+    like = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    known = {} if given is None else as_state(given, layer, like=like)
+    law, held = _conditioned(model, known, n)
+    x = starting_points(law, n, generator=generator) if start is None else start
+    state = as_state(x, layer, like=like)
+    for name, value in state.items():
+        if len(value) != n:
+            raise ValueError(
+                f"`start` must hold one sample for each of the n={n} chains. Got {name} of shape {tuple(value.shape)}."
+            )
+    for name, values in held.items():
+        first = state[name] if name in state else law.initial(n, generator=generator)[name]  # type: ignore[attr-defined]
+        _check_given(law, name, values, first)
+        mask = ~values.isnan()
+        state[name] = torch.where(mask, values, first)
+        sampler = replace(sampler, clamp={**sampler.clamp, name: mask})
     with frozen(model):
-        state = sampler.init(model, x, generator=generator)
+        chains = sampler.init(law, state if len(state) > 1 else state[layer], generator=generator)
         for i in range(n_steps):
-            state, info = sampler.step(model, state, generator=generator)
+            chains, info = sampler.step(law, chains, generator=generator)
             if on_step is not None:
                 on_step(i, info)
-        result = sampler.samples(model, state)
-    if not result.is_meta and not bool(result.isfinite().all()):
-        raise ValueError(
-            f"The chains of {sampler!r} ran away to infinity or NaN. The model may have no normalizable law (unbounded "
-            "units on both sides with large weights), or the steps are too large. Shrink the weights or the step size."
-        )
+        result = sampler.layers(law, chains)
+    for value in result.values():
+        if not value.is_meta and not bool(value.isfinite().all()):
+            raise ValueError(
+                f"The chains of {sampler!r} ran away to infinity or NaN. The model may have no normalizable law "
+                "(unbounded units on both sides with large weights), or the steps are too large. Shrink the weights or "
+                "the step size."
+            )
     return result
 
 
-def _check_given(model: EnergyModel, given: Tensor, x: Tensor) -> None:
+def _conditioned(model: EnergyModel, known: State, n: int) -> tuple[EnergyModel, State]:
+    """Return the law given the layers that are known as a whole, and the values of those that are known in part.
+
+    The data layer always counts as known in part: it is what is drawn.
+    """
+    if not isinstance(model, BoltzmannMachine):
+        return model, known
+    some = next(model.parameters())
+    known = {name: model.layer(name).encoded(value, like=some) for name, value in known.items() if name in model.units}
+    whole = {name: value for name, value in known.items() if name != model.data_layer and not bool(value.isnan().any())}
+    for name in model.given:
+        if name in known and name not in whole:
+            raise ValueError(f"Layer {name!r} is a condition and must be known as a whole. It holds NaN.")
+    for name, value in whole.items():
+        batch = model.layer(name).batch_shape(value)
+        if batch not in ((), (n,)):
+            raise ValueError(
+                f"`given` must hold one value of layer {name!r}, or n={n} of them. Got shape {tuple(value.shape)}."
+            )
+    law = Conditioned(model, whole) if whole or model.given else model
+    return law, {name: value for name, value in known.items() if name not in whole}
+
+
+def _check_given(model: EnergyModel, name: str, given: Tensor, x: Tensor) -> None:
     if isinstance(model, BoltzmannMachine):
-        units = model.layer(model.data_layer)
+        units = model.layer(name)
         units.check_shape(given, "given")
         check_dtype(given, x, name="given")
         known = ~given.isnan()
@@ -83,14 +151,31 @@ def _check_given(model: EnergyModel, given: Tensor, x: Tensor) -> None:
         )
 
 
+def _sample_network(
+    dbn: DBN,
+    n: int,
+    n_steps: int,
+    sampler: Sampler | None,
+    given: object,
+    start: Values | None,
+    generator: torch.Generator | None,
+) -> Tensor:
+    if given is not None or sampler is not None:
+        raise ValueError(
+            "A DBN is drawn from the top down by Gibbs sampling in its top machine: it takes no `given` values and no "
+            "other sampler. Leave them out, or use a machine of one piece (BoltzmannMachine)."
+        )
+    first = None if start is None else as_state(start, dbn.data_layer)[dbn.data_layer]
+    return dbn.sample(n, n_steps=n_steps, sample_down=True, start=first, generator=generator)
+
+
 def starting_points(model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:
     """Return `n` points to start chains from: a machine's units under their biases, or the model's own `initial`."""
     if isinstance(model, BoltzmannMachine):
         return model.initial(n, generator=generator)[model.data_layer]
-    initial = getattr(model, "initial", None)
-    if initial is None:
+    if not isinstance(model, Starts):
         raise TypeError(
             f"{type(model).__name__} does not say where chains start. Give it a method initial(n, *, generator), "
             "or run a sampler from points of your own with sampler.init and sampler.step."
         )
-    return initial(n, generator=generator)
+    return model.initial(n, generator=generator)

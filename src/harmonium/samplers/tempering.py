@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from harmonium.draws import draw_uniform
-from harmonium.models import BoltzmannMachine
-from harmonium.samplers.base import Info, Sampler, data_layer
+from harmonium.models import BoltzmannMachine, Tempered
+from harmonium.models.layers import data_layer
+from harmonium.samplers.base import Info, Sampler
 from harmonium.samplers.gibbs import Gibbs
-from harmonium.types import EnergyModel, State, without_gradient
+from harmonium.samplers.metropolis import Metropolis
+from harmonium.types import EnergyModel, State, as_state, without_gradient
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class ParallelTempering(Sampler):
     (0.0, 0.5, 1.0)
     """
 
+    whole = True
+
     inner: Sampler = field(default_factory=Gibbs)
     betas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     reference: Tensor | Mapping[str, Tensor] | None = None
@@ -38,12 +43,20 @@ class ParallelTempering(Sampler):
                 f"`betas` must rise from at least 0 to exactly 1, such as (0.0, 0.5, 1.0). Got {self.betas}."
             )
 
-    def init(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> State:
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a short ladder, and one of another inner sampler."""
+        return [cls(betas=(0.0, 0.5, 1.0)), cls(inner=Metropolis(), betas=(0.3, 1.0))]
+
+    def init(
+        self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> State:
         """Return chains that start at `x` at every temperature."""
         machine = _machine(model)
-        ladder = machine.tempered(self._ladder(x), self.reference)
-        stack = x.expand(len(self.betas), *x.shape).contiguous()
-        return self._inner().init(ladder, stack, generator=generator)
+        layers = as_state(x, machine.data_layer)
+        ladder = Tempered(machine, self._ladder(next(iter(layers.values()))), self.reference)
+        stacks = {name: value.expand(len(self.betas), *value.shape).contiguous() for name, value in layers.items()}
+        return self._inner().init(ladder, stacks, generator=generator)
 
     @without_gradient
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
@@ -51,9 +64,9 @@ class ParallelTempering(Sampler):
         machine = _machine(model)
         some = state[machine.data_layer]
         betas = self._ladder(some)
-        ladder = machine.tempered(betas, self.reference)
+        ladder = Tempered(machine, betas, self.reference)
         state, _ = self._inner().step(ladder, state, generator=generator)
-        layers = {name: state[name] for name in machine.units if name in state}
+        layers = {name: state[name] for name in machine.layers if name in state}
         energy = self._energies(machine, betas, layers)
         rates = energy.new_zeros(len(self.betas) - 1)
         for parity in (0, 1):
@@ -73,10 +86,14 @@ class ParallelTempering(Sampler):
 
     def _energies(self, machine: BoltzmannMachine, betas: Tensor, layers: State) -> Tensor:
         """Return `E_β(x)`, up to a constant of x, of the chains of each rung (first axis) at each β (last axis)."""
-        if len(layers) == len(machine.units):  # E_β = E_0 + β (E_1 - E_0): one evaluation serves all
-            slope = machine.tempered(0.0, self.reference).reference_interaction(layers) - machine.interaction(layers)
+        if len(layers) == len(machine.layers):  # E_β = E_0 + β (E_1 - E_0): one evaluation serves all
+            slope = Tempered(machine, 0.0, self.reference).reference_interaction(layers) - machine.interaction(layers)
             return slope.unsqueeze(-1) * betas
-        return torch.stack([machine.tempered(beta, self.reference).energy(layers) for beta in betas], dim=-1)
+        return torch.stack([Tempered(machine, beta, self.reference).energy(layers) for beta in betas], dim=-1)
+
+    def layers(self, model: EnergyModel, state: State) -> State:
+        """Return the layers of the chains at β = 1."""
+        return {name: value[-1] for name, value in super().layers(model, state).items()}
 
     def samples(self, model: EnergyModel, state: State) -> Tensor:
         """Return the chains at β = 1."""

@@ -13,16 +13,22 @@ from harmonium.testing.machines import (
     ExactLaw,
     scatter,
     tiny_boltzmann_machine,
+    tiny_conditional_rbm,
     tiny_deep_machine,
     tiny_gated_machine,
+    tiny_labeled_rbm,
+    tiny_lateral_rbm,
     tiny_rbm,
+    tiny_subspace_machine,
 )
+from harmonium.testing.objectives import ALL_OBJECTIVES, check_exact_gradient, check_objective
 from harmonium.testing.samplers import ALL_SAMPLERS, check_no_drift
 from harmonium.testing.units import ALL_UNITS, check_unit
 
 __all__ = [
     "ALL_COUPLINGS",
     "ALL_MACHINES",
+    "ALL_OBJECTIVES",
     "ALL_SAMPLERS",
     "ALL_UNITS",
     "FALSE_ALARM",
@@ -30,11 +36,17 @@ __all__ = [
     "ContractError",
     "ExactLaw",
     "check_coupling",
+    "check_exact_gradient",
     "check_no_drift",
+    "check_objective",
     "check_unit",
     "scatter",
     "tiny_boltzmann_machine",
+    "tiny_conditional_rbm",
     "tiny_deep_machine",
     "tiny_gated_machine",
+    "tiny_labeled_rbm",
+    "tiny_lateral_rbm",
     "tiny_rbm",
+    "tiny_subspace_machine",
 ]

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from types import ModuleType
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 FALSE_ALARM = 1e-6
 """How often one statistical check fails on correct code: at most once in a million, by bounds that are written down."""
+
+
+Member = TypeVar("Member")
+
+
+def members(room: ModuleType, base: type[Member]) -> list[type[Member]]:
+    """Return the classes of a family that a package exports, all but its base.
+
+    >>> from harmonium import units
+    >>> [kind.__name__ for kind in members(units, units.Units)][:2]
+    ['Bernoulli', 'Binomial']
+    """
+    found = (value for value in vars(room).values() if isinstance(value, type) and issubclass(value, base))
+    return [kind for kind in found if kind is not base and not inspect.isabstract(kind)]
 
 
 class ContractError(AssertionError):

@@ -9,23 +9,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from harmonium.couplings import Bias, Conv2d, Coupling, Dense, Symmetric, ThirdOrder
+import harmonium.couplings
+from harmonium.couplings import Coupling
+from harmonium.couplings.base import Shapes
 from harmonium.draws import draw_normal
-from harmonium.testing.contract import ContractError, random_generator, require, require_close, require_shape
-
-Shapes = tuple[tuple[int, ...], ...]
+from harmonium.testing.contract import ContractError, members, random_generator, require, require_close, require_shape
 
 ALL_COUPLINGS: list[tuple[Callable[[], Coupling], Shapes]] = [
-    (lambda: Bias(4), ((4,),)),
-    (lambda: Bias((2, 3, 3), shared=True), ((2, 3, 3),)),
-    (lambda: Dense(4, 3), ((4,), (3,))),
-    (lambda: Dense((2, 2), (1, 3)), ((2, 2), (1, 3))),
-    (lambda: Symmetric(4), ((4,), (4,))),
-    (lambda: Symmetric((2, 2)), ((2, 2), (2, 2))),
-    (lambda: Conv2d(2, 3, kernel=3), ((2, 5, 4), (3, 3, 2))),
-    (lambda: Conv2d(2, 3, kernel=4, stride=2, padding=1), ((2, 6, 4), (3, 3, 2))),
-    (lambda: ThirdOrder(2, 3, 4), ((2,), (3,), (4,))),
-    (lambda: ThirdOrder((2, 1), 3, (2, 2)), ((2, 1), (3,), (2, 2))),
+    (lambda kind=kind, i=i: kind.examples()[i][0], shapes)  # type: ignore[misc]
+    for kind in members(harmonium.couplings, Coupling)
+    for i, (_, shapes) in enumerate(kind.examples())
 ]
 """A maker of each kind of coupling, called anew for each test, with the shapes of the layers that it ties."""
 

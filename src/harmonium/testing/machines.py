@@ -10,9 +10,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from harmonium.couplings import Bias, Coupling, Dense, Symmetric, ThirdOrder
+from harmonium.couplings import Bias, Dense, GroupBias, Subspace, Symmetric, ThirdOrder
 from harmonium.draws import draw_categorical, draw_normal
-from harmonium.models import RBM, BoltzmannMachine
+from harmonium.models import RBM, BoltzmannMachine, Conditioned, Tempered
+from harmonium.models.graph import Term
 from harmonium.testing.contract import ContractError, random_generator
 from harmonium.types import State
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin, Units
@@ -49,29 +50,58 @@ def tiny_boltzmann_machine(
 ) -> BoltzmannMachine:
     """Return a machine of one layer tied to itself, in float64 with random parameters."""
     units = TINY_UNITS[kind]()
-    terms: list[tuple[tuple[str, ...], Coupling]] = [(("x", "x"), Symmetric(units.shape)), (("x",), Bias(units.shape))]
+    terms: list[Term] = [(("x", "x"), Symmetric(units.shape)), (("x",), Bias(units.shape))]
     return scatter(BoltzmannMachine({"x": units}, terms), scale=scale, generator=generator)
 
 
 def tiny_deep_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
     """Return a machine of three layers in a row, in float64 with random parameters."""
     units = {"visible": Bernoulli(3), "middle": Spin(2), "top": Bernoulli(2)}
-    terms: list[tuple[tuple[str, ...], Coupling]] = [
-        (("visible", "middle"), Dense(3, 2)),
-        (("middle", "top"), Dense(2, 2)),
-        *(((name,), Bias(layer.shape)) for name, layer in units.items()),
-    ]
-    return scatter(BoltzmannMachine(units, terms), generator=generator)
+    terms: list[Term] = [(("visible", "middle"), Dense(3, 2)), (("middle", "top"), Dense(2, 2))]
+    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
 
 
 def tiny_gated_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
     """Return a machine of three layers tied all at once, in float64 with random parameters."""
     units = {"visible": Bernoulli(3), "gate": Bernoulli(2), "slab": Gaussian(2)}
-    terms: list[tuple[tuple[str, ...], Coupling]] = [
-        (("visible", "gate", "slab"), ThirdOrder(3, 2, 2)),
-        *(((name,), Bias(layer.shape)) for name, layer in units.items()),
+    terms: list[Term] = [(("visible", "gate", "slab"), ThirdOrder(3, 2, 2))]
+    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
+
+
+def tiny_labeled_rbm(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return an RBM with a label beside its data, in float64 with random parameters."""
+    units = {"visible": Bernoulli(3), "label": Categorical(1, 3), "hidden": Bernoulli(2)}
+    terms: list[Term] = [(("visible", "hidden"), Dense(3, 2)), (("label", "hidden"), Dense((1, 3), 2))]
+    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
+
+
+def tiny_lateral_rbm(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return an RBM whose hidden units are tied to each other, in float64 with random parameters."""
+    units = {"visible": Bernoulli(3), "hidden": Spin(3)}
+    terms: list[Term] = [(("visible", "hidden"), Dense(3, 3)), (("hidden", "hidden"), Symmetric(3))]
+    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
+
+
+def tiny_subspace_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return a machine of gates over groups of units, in float64 with random parameters."""
+    units = {"visible": Bernoulli(3), "gate": Bernoulli(2), "group": Bernoulli(2, 2)}
+    terms: list[Term] = [(("visible", "gate", "group"), Subspace(3, 2, 2)), (("gate", "group"), GroupBias(2, 2))]
+    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)[:2]]), generator=generator)
+
+
+def tiny_conditional_rbm(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+    """Return an RBM with a condition that acts on both of its layers, in float64 with random parameters."""
+    units = {"past": Gaussian(2), "visible": Bernoulli(3), "hidden": Bernoulli(2)}
+    terms: list[Term] = [
+        (("visible", "hidden"), Dense(3, 2)),
+        (("past", "visible"), Dense(2, 3)),
+        (("past", "hidden"), Dense(2, 2)),
     ]
-    return scatter(BoltzmannMachine(units, terms), generator=generator)
+    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)[1:]], given=["past"]), generator=generator)
+
+
+def _biases(units: Mapping[str, Units]) -> list[Term]:
+    return [((name,), Bias(layer.shape)) for name, layer in units.items()]
 
 
 ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
@@ -84,8 +114,12 @@ ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
     "Potts": lambda: tiny_boltzmann_machine("Categorical", scale=0.8),
     "deep": tiny_deep_machine,
     "gated": tiny_gated_machine,
-    "tempered": lambda: tiny_rbm("Bernoulli", "Spin").tempered(0.4, torch.tensor([0.5, -0.5, 1.0, -1.0]).double()),
-    "tempered Gaussian": lambda: tiny_rbm("Gaussian", "Bernoulli").tempered(0.6),
+    "labeled": tiny_labeled_rbm,
+    "lateral": tiny_lateral_rbm,
+    "subspace": tiny_subspace_machine,
+    "conditional": lambda: Conditioned(tiny_conditional_rbm(), {"past": torch.tensor([0.7, -1.2]).double()}),
+    "tempered": lambda: Tempered(tiny_rbm("Bernoulli", "Spin"), 0.4, torch.tensor([0.5, -0.5, 1.0, -1.0]).double()),
+    "tempered Gaussian": lambda: Tempered(tiny_rbm("Gaussian", "Bernoulli"), 0.6),
 }
 """A maker of each machine whose law is known exactly: every pair of units with a finite side, and other graphs."""
 
@@ -113,7 +147,7 @@ class ExactLaw:
 
     def __init__(self, machine: BoltzmannMachine, given: Tensor | None = None, *, max_states: int = 4096) -> None:
         self.machine = machine
-        finite = {name: machine.layer(name).n_configurations() for name in machine.units}
+        finite = {name: machine.layer(name).n_configurations() for name in machine.layers}
         self.layers = [name for name, n in finite.items() if n is not None]
         counts = [n for n in finite.values() if n is not None]
         n_states = math.prod(counts)
@@ -138,10 +172,10 @@ class ExactLaw:
         """Draw `n` whole states."""
         index = draw_categorical(self.probability.expand(n, -1), generator=generator).argmax(-1)
         state = {name: self.states[name][index] for name in self.layers}
-        for name in self.machine.units:
+        for name in self.machine.layers:
             if name not in state:
                 state[name] = self.machine.sample(name, state, generator=generator)
-        return {name: state[name] for name in self.machine.units}
+        return {name: state[name] for name in self.machine.layers}
 
     def marginal(self, layers: list[str]) -> tuple[Tensor, Tensor]:
         """Return the states of some of the finite layers laid side by side, and their probabilities."""

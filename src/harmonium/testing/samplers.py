@@ -9,20 +9,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from harmonium.models import BoltzmannMachine
-from harmonium.samplers import MALA, Gibbs, Langevin, Metropolis, ParallelTempering, Sampler
-from harmonium.testing.contract import FALSE_ALARM, random_generator, require
+import harmonium.samplers
+from harmonium.models import BoltzmannMachine, Tempered
+from harmonium.samplers import ParallelTempering, Sampler
+from harmonium.testing.contract import FALSE_ALARM, members, random_generator, require
 from harmonium.testing.machines import ExactLaw
 from harmonium.types import State
 
 ALL_SAMPLERS: list[Callable[[], Sampler]] = [
-    Gibbs,
-    Metropolis,
-    lambda: Metropolis(step_size=2.0),
-    lambda: MALA(step_size=0.3),
-    lambda: Langevin(step_size=0.01),
-    lambda: ParallelTempering(betas=(0.0, 0.5, 1.0)),
-    lambda: ParallelTempering(inner=Metropolis(), betas=(0.3, 1.0)),
+    lambda kind=kind, i=i: kind.examples()[i]  # type: ignore[misc]
+    for kind in members(harmonium.samplers, Sampler)
+    for i in range(len(kind.examples()))
 ]
 """A maker of each kind of sampler. Those with `exact = False` are biased and are not held to `check_no_drift`."""
 
@@ -74,23 +71,23 @@ def check_no_drift(
 
 def _rungs(sampler: Sampler, machine: BoltzmannMachine) -> list[BoltzmannMachine]:
     if isinstance(sampler, ParallelTempering):
-        return [machine.tempered(beta, sampler.reference) for beta in sampler.betas]
+        return [Tempered(machine, beta, sampler.reference) for beta in sampler.betas]
     return [machine]
 
 
 def _start(sampler: Sampler, machine: BoltzmannMachine, starts: list[State], generator: torch.Generator) -> State:
     """Return the state of a sampler whose chains are at these states: of each temperature, or of the only one."""
     if isinstance(sampler, ParallelTempering):
-        stacked = {name: torch.stack([start[name] for start in starts]) for name in machine.units}
+        stacked = {name: torch.stack([start[name] for start in starts]) for name in machine.layers}
         inner = replace(sampler.inner, clamp={**sampler.inner.clamp, **sampler.clamp})
         betas = torch.tensor(sampler.betas, dtype=stacked[machine.data_layer].dtype)
-        return _start(inner, machine.tempered(betas, sampler.reference), [stacked], generator)
+        return _start(inner, Tempered(machine, betas, sampler.reference), [stacked], generator)
     state = sampler.init(machine, starts[0][machine.data_layer], generator=generator)
     return state | {name: value for name, value in starts[0].items() if name in state}
 
 
 def _unstack(sampler: Sampler, machine: BoltzmannMachine, state: State) -> tuple[list[State], list[str]]:
-    layers = {name: state[name] for name in machine.units if name in state}
+    layers = {name: state[name] for name in machine.layers if name in state}
     if isinstance(sampler, ParallelTempering):
         chains = [{name: value[i] for name, value in layers.items()} for i in range(len(sampler.betas))]
         return chains, [f" at β = {beta:g}" for beta in sampler.betas]
@@ -129,7 +126,7 @@ def _compare_columns(law: ExactLaw, chains: State, what: str, generator: torch.G
     fresh = law.draw(n, generator=generator)
     machine, data = law.machine, law.machine.data_layer
     columns = [torch.cat([state[name].reshape(n, -1) for name in names], dim=1) for state in (chains, fresh)]
-    if all(machine.ties(name, data) for name in machine.units if name != data) and data in names:
+    if all(machine.ties(name, data) for name in machine.layers if name != data) and data in names:
         with torch.no_grad():
             columns = [
                 torch.cat([column, machine.energy({data: state[data]})[:, None]], dim=1)

@@ -9,48 +9,24 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+import harmonium.units
 from harmonium.draws import draw_uniform
 from harmonium.testing.contract import (
     FALSE_ALARM,
     chi_square_tail,
+    members,
     normal_quantile,
     random_generator,
     require,
     require_close,
     require_shape,
 )
-from harmonium.units import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    Gaussian,
-    MaxPooled,
-    Mixed,
-    Multinary,
-    NReLU,
-    Poisson,
-    Spin,
-    Units,
-)
+from harmonium.units import Mixed, Units
 
 ALL_UNITS: list[Callable[[], Units]] = [
-    lambda: Bernoulli(3),
-    lambda: Bernoulli(2, 2),
-    lambda: Spin(3),
-    lambda: Gaussian(3, initial_sigma=0.7),
-    lambda: Categorical(2, 3),
-    lambda: Binomial(3, levels=4),
-    lambda: Multinary(3, levels=4, exact=True),
-    lambda: Multinary(2, levels=255, exact=True),
-    lambda: Multinary(2, levels=4, k=0.7, activation="relu", exact=True),
-    lambda: Multinary(3, levels=4),
-    lambda: Multinary(2, levels=255, activation="tanh"),
-    lambda: Multinary(2, levels=4, activation="softplus"),
-    lambda: NReLU(3),
-    lambda: Poisson(3),
-    lambda: MaxPooled(1, 4, 2, block=2),
-    lambda: MaxPooled(2, 1, 3, block=1),
-    lambda: Mixed(Bernoulli(2), Gaussian(2, initial_sigma=1.5), Categorical(1, 3)),
+    lambda kind=kind, i=i: kind.examples()[i]  # type: ignore[misc]
+    for kind in members(harmonium.units, Units)
+    for i in range(len(kind.examples()))
 ]
 """A maker of each kind of units: called anew for each test."""
 

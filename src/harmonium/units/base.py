@@ -6,7 +6,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,11 @@ class Units(nn.Module, ABC):
                 f"{type(self).__name__}(784) or {type(self).__name__}(1, 28, 28). Got {shape}."
             )
         self.shape = shape
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return small layers of this kind, which the contracts are held to."""
+        return [cls(3)]
 
     @property
     def sites(self) -> tuple[int, ...]:
@@ -84,6 +89,18 @@ class Units(nn.Module, ABC):
             above = self.mean(middle) > mean
             low, high = torch.where(above, low, middle), torch.where(above, middle, high)
         return (low + high) / 2
+
+    @property
+    def steepness(self) -> float:
+        """How much the field is multiplied before it acts: 1, or the k of multinary units."""
+        return 1.0
+
+    def encoded(self, x: Tensor, *, like: Tensor | None = None) -> Tensor:
+        """Return values as floats of the dtype of `like`: integers and booleans are turned into them."""
+        return x if x.is_floating_point() or like is None else x.to(like.dtype)
+
+    def fit_parameters(self, x: Tensor) -> None:
+        """Set the units' own parameters to suit data `(n, *shape)`, NaN left out; most units have none."""
 
     def states(self) -> Tensor | None:
         """Return all values of one unit, `(n_states, *unit)`, or None if there are infinitely many."""
@@ -193,6 +210,41 @@ class Units(nn.Module, ABC):
         digits = (index[:, None] // powers) % base
         apart = states.to(index.device)[digits].reshape(len(index), *self.sites, *states.shape[1:])
         return self.join_sites(apart)
+
+    def constant_states(self, like: Tensor) -> list[Tensor]:
+        """Return the layer with all units in one state, for each of their states, `(*shape)`."""
+        states = self.states()
+        if states is None:
+            raise ValueError(f"{self!r} has infinitely many states, which cannot be gone through.")
+        return [self.join_sites(value.expand(*self.sites, *value.shape)) for value in states.to(like)]
+
+    def log_weights(self, field: Tensor) -> Tensor:
+        """Return `θ·s(x) + log μ(x)` of each unit in each of its states, `(*batch, *sites, n_states)`.
+
+        >>> Bernoulli(2).log_weights(torch.tensor([0.5, -1.0])).tolist()
+        [[0.0, 0.5], [0.0, -1.0]]
+        """
+        weights = []
+        for x in self.constant_states(field):
+            work = self.split_sites(field * self.statistic(x))
+            n = field.ndim - len(self.shape) + len(self.sites)
+            weights.append((work.flatten(n).sum(-1) if work.ndim > n else work) + self.log_base(x))
+        return torch.stack(weights, -1)
+
+    def marginals(self, share: Tensor, configurations: Tensor) -> Tensor:
+        """Return the share of each state at each unit, `(*batch, *sites, n_states)`, of configurations of the layer.
+
+        `share` is `(n, *batch)`, `configurations` is `(n, …, *shape)` with axes of size 1 in place of the batch.
+        """
+        apart = self.split_sites(configurations.reshape(len(configurations), *self.shape))
+        entries = apart.reshape(*apart.shape[: 1 + len(self.sites)], -1)
+        states = self.states()
+        if states is None:
+            raise ValueError(f"{self!r} has no finite list of states. Ask for its mean instead (infer).")
+        table = states.to(entries).reshape(len(states), -1)
+        found = (entries.unsqueeze(-2) == table).all(-1).to(share)
+        flat = share.reshape(len(share), -1).t() @ found.reshape(len(share), -1)
+        return flat.reshape(*share.shape[1:], *found.shape[1:])
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that were given to the constructor."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,11 @@ class Bernoulli(Units):
     >>> Bernoulli(3).mean(torch.zeros(3))
     tensor([0.5000, 0.5000, 0.5000])
     """
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return small layers of this kind, which the contracts are held to."""
+        return [cls(3), cls(2, 2)]
 
     def log_partition(self, field: Tensor) -> Tensor:
         """Return `A(θ) = log(1 + e^θ)`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor
 
@@ -22,6 +24,11 @@ class Binomial(Units):
         if levels < 1:
             raise ValueError(f"`levels` must be at least 1. Got {levels}. Binomial units take the values 0..levels.")
         self.levels = levels
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return small layers of this kind, which the contracts are held to."""
+        return [cls(3, levels=4)]
 
     def log_partition(self, field: Tensor) -> Tensor:
         """Return `A(θ) = N log(1 + e^θ)`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import torch
 from torch import Tensor
 
@@ -21,10 +23,39 @@ class Categorical(Units):
         self.n = n
         self.classes = classes
 
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return small layers of this kind, which the contracts are held to."""
+        return [cls(2, 3)]
+
     @property
     def sites(self) -> tuple[int, ...]:
         """The shape of the array of units: one axis, since a unit is a vector."""
         return (self.n,)
+
+    def encoded(self, x: Tensor, *, like: Tensor | None = None) -> Tensor:
+        """Return one-hot vectors; integers are class numbers, -1 for one that is not known (NaN).
+
+        `(*batch, n)`, or `(*batch,)` for a single unit.
+
+        >>> Categorical(1, 3).encoded(torch.tensor([2, -1]), like=torch.zeros(1)).tolist()
+        [[[0.0, 0.0, 1.0]], [[nan, nan, nan]]]
+        """
+        if x.is_floating_point() or like is None or tuple(x.shape[-2:]) == self.shape:
+            return super().encoded(x, like=like)
+        numbers = x.long() if x.shape[-1:] == (self.n,) and (self.n > 1 or x.ndim > 1) else x.long().unsqueeze(-1)
+        if numbers.shape[-1] != self.n:
+            raise ValueError(
+                f"Class numbers of {self!r} must have shape (*batch, {self.n}). Got {tuple(x.shape)}. Give one number "
+                "for each unit."
+            )
+        if numbers.numel() and not (int(numbers.min()) >= -1 and int(numbers.max()) < self.classes):
+            raise ValueError(
+                f"Class numbers of {self!r} must lie in 0..{self.classes - 1}, or be -1 where unknown. Got "
+                f"{int(numbers.min())}..{int(numbers.max())}."
+            )
+        known = torch.nn.functional.one_hot(numbers.clamp_min(0), self.classes).to(like.dtype)
+        return known.masked_fill(numbers.unsqueeze(-1) < 0, torch.nan)
 
     def log_partition(self, field: Tensor) -> Tensor:
         """Return `A(θ) = log Σ_c e^{θ_c}`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,11 @@ class Gaussian(Units):
         self.initial_sigma = initial_sigma
         self.floor = floor
         self.log_sigma = nn.Parameter(torch.full(shape, math.log(initial_sigma)))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return small layers of this kind, which the contracts are held to."""
+        return [cls(3, initial_sigma=0.7)]
 
     @property
     def sigma(self) -> Tensor:
@@ -85,6 +91,15 @@ class Gaussian(Units):
         if summed_out:  # E[x²] = m² + σ²
             squares = squares + weighted_sum(torch.ones_like(x), weight, self.shape)
         gradient(self.log_sigma).add_(2 * work - squares)
+
+    @torch.no_grad()
+    def fit_parameters(self, x: Tensor) -> None:
+        """Set σ to the spread of the data."""
+        known = x.isfinite()
+        n = known.sum(0).clamp_min(1)
+        mean = x.where(known, 0.0).sum(0) / n
+        variance = (x - mean).square().where(known, 0.0).sum(0) / n
+        self.log_sigma.copy_(variance.sqrt().clamp_min(self.floor).log())
 
     @torch.no_grad()
     def project(self) -> None:

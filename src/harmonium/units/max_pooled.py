@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -42,6 +42,11 @@ class MaxPooled(Units):
     def sites(self) -> tuple[int, ...]:
         """The blocks: one unit is a block of `block²` entries."""
         return self.pooled_shape
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return small layers of this kind, which the contracts are held to."""
+        return [cls(1, 4, 2, block=2), cls(2, 1, 3, block=1)]
 
     def log_partition(self, field: Tensor) -> Tensor:
         """Return `A(θ) = log(1 + Σ_j e^{θ_j})` of each block."""

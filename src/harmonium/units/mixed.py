@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from harmonium.units.base import Units
+from harmonium.units.bernoulli import Bernoulli
+from harmonium.units.categorical import Categorical
+from harmonium.units.gaussian import Gaussian
 
 
 class Mixed(Units):
@@ -26,6 +29,11 @@ class Mixed(Units):
         super().__init__(sum(math.prod(part.shape) for part in parts))
         self.parts = nn.ModuleList(parts)
         self._sizes = [math.prod(part.shape) for part in parts]
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return a table of three kinds of columns."""
+        return [cls(Bernoulli(2), Gaussian(2, initial_sigma=1.5), Categorical(1, 3))]
 
     @property
     def support(self) -> str:  # type: ignore[override]
@@ -95,6 +103,11 @@ class Mixed(Units):
         works: Sequence[Tensor | float] = self.split(work) if isinstance(work, Tensor) else [work] * len(self.parts)
         for part, piece, value in zip(self._layers(), works, self.split(x), strict=True):
             part.accumulate_grad(weight, piece, value, summed_out=summed_out)
+
+    def fit_parameters(self, x: Tensor) -> None:
+        """Set the parameters of each part."""
+        for part, piece in zip(self._layers(), self.split(x), strict=True):
+            part.fit_parameters(piece)
 
     def project(self) -> None:
         """Project each part."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -45,15 +45,23 @@ class Multinary(Units):
         self._curve = find_activation(activation)
         if exact:
             n = torch.arange(1, levels + 1, dtype=torch.float64)
-            offsets = self._curve.argument((n - 0.5) / levels) / self.scale
+            offsets = self._curve.argument((n - 0.5) / levels) / self.steepness
             self.register_buffer("offsets", offsets, persistent=False)
             self.register_buffer("log_base_table", _log_symmetric_polynomials(-offsets), persistent=False)
 
     offsets: Tensor
     log_base_table: Tensor
 
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Return exact and smooth units with few and many levels and several curves."""
+        exact = [cls(3, levels=4, exact=True), cls(2, levels=255, exact=True)]
+        exact.append(cls(2, levels=4, k=0.7, activation="relu", exact=True))
+        smooth = [cls(2, levels=255, activation="tanh"), cls(2, levels=4, activation="softplus")]
+        return [*exact, cls(3, levels=4), *smooth]
+
     @property
-    def scale(self) -> float:
+    def steepness(self) -> float:
         """The factor k on the field."""
         return min(1.0, 4.0 / self.levels) if self.k is None else self.k
 
@@ -71,7 +79,7 @@ class Multinary(Units):
         """Return `Σ_n log(1 + e^{θ-o_n})`, or `∫f = (N/k) ∫g` of the smooth unit."""
         if self.exact:
             return softplus(self._shifted(field)).sum(-1)
-        return self._curve.primitive(self.scale * field) * (self.levels / self.scale)
+        return self._curve.primitive(self.steepness * field) * (self.levels / self.steepness)
 
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw the number of active copies; the smooth unit draws `N(f, f')` inside [0, N]."""
@@ -91,7 +99,7 @@ class Multinary(Units):
         """Return `Σ_n σ(θ-o_n)`, or `f(θ) = N g(kθ)` of the smooth unit."""
         if self.exact:
             return self._shifted(field).sigmoid().sum(-1)
-        return self.levels * self._curve.value(self.scale * field)
+        return self.levels * self._curve.value(self.steepness * field)
 
     def variance(self, field: Tensor) -> Tensor:
         """Return `Σ_n σ'(θ-o_n)`, or `f'(θ) = N k g'(kθ)` of the smooth unit."""
@@ -99,7 +107,7 @@ class Multinary(Units):
             shifted = self._shifted(field)
             return (shifted.sigmoid() * (-shifted).sigmoid()).sum(-1)
         if self._curve.slope is not None:
-            return self._slope(self._curve.value(self.scale * field))
+            return self._slope(self._curve.value(self.steepness * field))
         return super().variance(field).clamp_min(0)  # where g is flat, rounding can leave its slope just below zero
 
     def mode(self, field: Tensor) -> Tensor:
@@ -117,7 +125,7 @@ class Multinary(Units):
 
     def link(self, mean: Tensor) -> Tensor:
         """Return `θ = g⁻¹(m/N)/k`; the exact unit is inverted by bisection."""
-        return super().link(mean) if self.exact else self._curve.argument(mean / self.levels) / self.scale
+        return super().link(mean) if self.exact else self._curve.argument(mean / self.levels) / self.steepness
 
     def states(self) -> Tensor | None:
         """Return 0..N for the exact unit."""
@@ -135,7 +143,7 @@ class Multinary(Units):
         """Return `f' = N k g'` where `value` is g."""
         if self._curve.slope is None:
             raise TypeError(f"The slope of {self._curve!r} is not known as a function of its value.")
-        return self._curve.slope(value).mul_(self.levels * self.scale)
+        return self._curve.slope(value).mul_(self.levels * self.steepness)
 
     def _shifted(self, field: Tensor) -> Tensor:
         return field.unsqueeze(-1) - self.offsets.to(field.dtype)

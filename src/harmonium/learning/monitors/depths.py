@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from harmonium.learning.history import Record
-from harmonium.learning.monitors.monitors import Monitor
+from harmonium.learning.monitors.base import Monitor
 from harmonium.learning.objectives.summed_layers import layer_phases
-from harmonium.learning.training import Training
 from harmonium.models import DBN, RBM
 
+if TYPE_CHECKING:
+    from harmonium.learning.training import Training
 
-class LayerFit(Monitor):
+
+class Depths(Monitor):
     """How each machine of a DBN meets its data, on the last batch; machines are counted from 1.
 
     `unexplained_l` is `Σ(v - v')² / Σ(v - v̄)²` of machine l, with v' one step of mean field: 1 is no better than the
@@ -32,11 +35,12 @@ class LayerFit(Monitor):
         record: Record = {"free_energy": 0.0, "contrast": 0.0, "n_hidden": 0, "dead": 0, "saturated": 0}
         for i, rbm in enumerate(model):
             both = layer_phases(phases, i)
-            v, h = both.positive["visible"], both.positive["hidden"]
+            below, above = rbm.layers
+            v, h = both.positive[below], both.positive[above]
             free = rbm.energy(v).mean().item()
             record["free_energy"] += free
-            record["contrast"] += free - rbm.energy(both.negative["visible"]).mean().item()
-            error = (rbm.mean("visible", {"hidden": h}) - v).square().sum()
+            record["contrast"] += free - rbm.energy(both.negative[below]).mean().item()
+            error = (rbm.mean(below, {above: h}) - v).square().sum()
             if i == 0:
                 record["reconstruction"] = (error / v.numel()).item()
             record[f"unexplained_{i + 1}"] = (error / (v - v.mean(0)).square().sum().clamp_min(1e-12)).item()

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from harmonium.draws import draw_integers
-from harmonium.learning.good_state import GoodState
+from harmonium.learning.diverged import TrainingDiverged
 from harmonium.learning.history import Record
+from harmonium.learning.monitors.base import Monitor
 from harmonium.learning.monitors.health import HealthWarning
-from harmonium.learning.monitors.monitors import Monitor
+from harmonium.learning.state import learned, part_of, restore_learned
+from harmonium.models.layers import data_layer
 from harmonium.types import State
 
 if TYPE_CHECKING:
@@ -64,14 +66,11 @@ class Guard(Monitor):
         self.rollbacks = 0
         self.gap, self.usual_gradient, self.n_seen = 0.0, 0.0, 0
         self.gradient_norm, self.saturation = 0.0, 0.0
-        self._good: list[GoodState] = []
-        self._saved: list[State] = []
+        self._good: list[State] = []
         self._first_steps = 0
 
     def on_start(self, training: Training) -> None:
-        """Keep the state before the first update, or take up those of a checkpoint."""
-        self._good = self._good or [GoodState.from_tensors(state, training) for state in self._saved]
-        self._saved = []
+        """Keep the state before the first update, unless a checkpoint brought some."""
         if not self._good:
             self._keep(training)
 
@@ -80,22 +79,21 @@ class Guard(Monitor):
         trouble = self._trouble(training)
         if trouble:
             self.recover(training, trouble)
-        elif training.update - self._good[-1].update >= self.every:
+        elif training.update - int(self._good[-1]["update"]) >= self.every:
             self._keep(training)
 
-    def recover(self, training: Training, trouble: str) -> None:
+    def recover(self, training: Training, trouble: str) -> bool:
         """Return to the last good state and go on more carefully, or give up."""
-        from harmonium.learning.training import TrainingDiverged  # it asks this guard for help
-
         good = self._good[0]
+        back_at = int(good["update"])
         rates = [group["lr"] for group in training.optimizer.param_groups]
-        n_steps = getattr(training.objective, "n_steps", None)
-        good.restore(training)
+        n_steps = training.objective.n_steps
+        restore_learned(training, good)
         if self.rollbacks >= self.n_tries:
             raise TrainingDiverged(
                 f"Training diverged again after {self.rollbacks} returns to a good state ({trouble}). The model is at "
-                f"the state of update {good.update}. Start with a lower learning rate or more steps of the chains, "
-                "add input noise or an energy penalty, use spectral normalization, or allow more tries (n_tries)."
+                f"the state of update {back_at}. Start with a lower learning rate or more steps of the chains, add "
+                "input noise or an energy penalty, use spectral normalization, or allow more tries (n_tries)."
             )
         self.rollbacks += 1
         del self._good[1:]
@@ -103,18 +101,19 @@ class Guard(Monitor):
         rate, n_steps = self._more_careful(training, rates, n_steps)
         seed = self._new_seed(training)
         text = (
-            f"Training diverged at update {training.update}: {trouble}. Back to the state of update {good.update} with "
+            f"Training diverged at update {training.update}: {trouble}. Back to the state of update {back_at} with "
             f"{'the seed ' + str(seed) if seed is not None else 'other random numbers'}, the learning rate {rate:.3g}"
             + (f" and {n_steps} steps of the chains" if n_steps else "")
             + f" (return {self.rollbacks} of at most {self.n_tries})."
         )
         training.history.messages.append(text)
         warnings.warn(text, HealthWarning, stacklevel=2)
+        return True
 
     def __call__(self, training: Training) -> Record:
         """Return the count of returns and what the guard watches."""
         record: Record = {"rollbacks": self.rollbacks, "gradient_norm": self.gradient_norm}
-        metrics = getattr(training.objective, "metrics", {})
+        metrics = training.objective.measured()
         if "generation_loss" in metrics:
             record["energy_gap"] = self.gap
         if "saturation" in metrics:
@@ -128,7 +127,7 @@ class Guard(Monitor):
         slopes = [p.grad for p in parameters if p.grad is not None]
         norms = torch._foreach_norm([*slopes, *parameters])
         norm, size = (torch.stack(part).norm().item() for part in (norms[: len(slopes)], norms[len(slopes) :]))
-        metrics = getattr(training.objective, "metrics", {})
+        metrics = training.objective.measured()
         gap, self.saturation = metrics.get("generation_loss", 0.0), metrics.get("saturation", 0.0)
         if not all(map(math.isfinite, (norm, size, *metrics.values()))):
             return "a loss, gradient or parameter is not finite"
@@ -148,12 +147,12 @@ class Guard(Monitor):
     def _gap_limit(self, training: Training) -> float:
         if self.largest_gap is not None:
             return self.largest_gap
-        x = training.batch[0] if isinstance(training.batch, tuple) else training.batch
+        x = training.batch[data_layer(training.model)]
         return max(50.0, float(x[0].numel()))
 
     def _keep(self, training: Training) -> None:
-        self._first_steps = self._first_steps or getattr(training.objective, "n_steps", 0)
-        self._good = [*self._good[-1:], GoodState.of(training)]
+        self._first_steps = self._first_steps or (training.objective.n_steps or 0)
+        self._good = [*self._good[-1:], learned(training, copy=True)]
 
     def _more_careful(self, training: Training, rates: list[float], n_steps: int | None) -> tuple[float, int | None]:
         """Lower the rates and add steps, from where they were when training diverged."""
@@ -179,15 +178,13 @@ class Guard(Monitor):
         averages = [self.gap, self.usual_gradient, self.gradient_norm, self.saturation]
         state: State = {"numbers": torch.tensor([*counts, *averages], dtype=torch.float64)}
         for i, good in enumerate(self._good):
-            state |= {f"good.{i}.{name}": value for name, value in good.tensors().items()}
+            state |= {f"good.{i}.{name}": value for name, value in good.items()}
         return state
 
     def load_state_dict(self, state: State) -> None:
-        """Take them up again; the states when training starts, which knows the optimizer."""
+        """Take them up again."""
         if "numbers" in state:
             *counts, self.gap, self.usual_gradient, self.gradient_norm, self.saturation = state["numbers"].tolist()
             self.rollbacks, self.n_seen, self._first_steps = map(int, counts)
-        self._good, self._saved = [], []
-        for prefix in ("good.0.", "good.1."):
-            part = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-            self._saved += [part] if part else []
+        parts = (part_of(state, f"good.{i}.") for i in range(2))
+        self._good = [part for part in parts if part]

@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from harmonium.learning.history import Record
-from harmonium.learning.monitors.monitors import Monitor
+from harmonium.learning.monitors.base import Monitor
 from harmonium.models.frozen import frozen
 from harmonium.models.jem import JEM
+from harmonium.models.layers import X
 from harmonium.types import State
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class JointCurves(Monitor):
 
     def on_update(self, training: Training) -> None:
         """Add the parts of an update; one with a part that is not finite was taken back by a guard."""
-        metrics = getattr(training.objective, "metrics", {})
+        metrics = training.objective.measured()
         if not all(map(math.isfinite, metrics.values())):
             return
         self.n_updates += 1
@@ -54,9 +55,8 @@ class JointCurves(Monitor):
             logits = torch.cat([model.class_logits(rows) for rows in x.split(1024)])
             record["validation_accuracy"] = (logits.argmax(-1) == y).float().mean().item()
             loss = record["validation_classification_loss"] = cross_entropy(logits, y).item()
-            negatives = getattr(training.objective, "negatives", None)
-            if negatives is not None:
-                gap = model.free_energy_of(logits, x).mean() - model.free_energy(negatives).mean()
+            if training.phases is not None:
+                gap = model.free_energy_of(logits, x).mean() - model.free_energy(training.phases.negative[X]).mean()
                 record["validation_generation_loss"] = gap.item()
                 loss += gap.item()
         record["validation_loss"] = loss

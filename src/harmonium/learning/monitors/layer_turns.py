@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from harmonium.learning import JointCD, Monitor, Training, initialize_layers
 from harmonium.learning.history import Record
+from harmonium.learning.monitors.base import Monitor
+from harmonium.learning.objectives import SummedLayers
+from harmonium.learning.starts.initialize_layers import initialize_layers
 from harmonium.models import DBN
+
+if TYPE_CHECKING:
+    from harmonium.learning.training import Training
 
 _N_START = 512
 
@@ -17,8 +23,8 @@ _N_START = 512
 class LayerTurns(Monitor):
     """Lets groups of machines of a DBN learn one after another within one training, each for as many epochs.
 
-    At epoch e of E the machines of group `⌊e G / E⌋` of G have the weight 1 in `JointCD`, the others 0. When a turn
-    begins, its machines and those above start anew at what the machines below, now trained, make of the data. One
+    At epoch e of E the machines of group `⌊e G / E⌋` of G have the weight 1 in `SummedLayers`, the others 0. When a
+    turn begins, its machines and those above start anew at what the machines below, now trained, make of the data. One
     machine a group is greedy learning (Hinton et al. 2006).
     """
 
@@ -32,7 +38,8 @@ class LayerTurns(Monitor):
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Pass the turn on at the end of an epoch; return the number of the group that had it, from 1."""
-        dbn, rows = network(training.model), training.batches.x
+        dbn = network(training.model)
+        rows = training.batches.columns.get(dbn.data_layer)
         had, has = self._give(training, training.epoch - 1), self._give(training, training.epoch)
         if has > had and rows is not None:
             first = min(self.groups[has])
@@ -41,8 +48,8 @@ class LayerTurns(Monitor):
         return {"turn": had + 1}
 
     def _give(self, training: Training, epoch: int) -> int:
-        if not isinstance(training.objective, JointCD):
-            raise TypeError(f"LayerTurns goes with JointCD. Got {training.objective!r}.")
+        if not isinstance(training.objective, SummedLayers):
+            raise TypeError(f"LayerTurns goes with SummedLayers. Got {training.objective!r}.")
         n = len(self.groups)
         turn = min(n - 1, epoch * n // max(1, training.epochs))
         members = range(len(network(training.model)))

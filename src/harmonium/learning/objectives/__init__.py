@@ -1,1 +1,15 @@
-"""objectives"""
+"""Objectives: what is made small, one a file."""
+
+from harmonium.learning.objectives.base import Objective as Objective
+from harmonium.learning.objectives.base import Phases as Phases
+from harmonium.learning.objectives.cd import CD as CD
+from harmonium.learning.objectives.contrastive import Contrastive as Contrastive
+from harmonium.learning.objectives.joint_likelihood import JointLikelihood as JointLikelihood
+from harmonium.learning.objectives.mean_field_cd import MeanFieldCD as MeanFieldCD
+from harmonium.learning.objectives.noise_contrastive import NoiseContrastive as NoiseContrastive
+from harmonium.learning.objectives.pcd import PCD as PCD
+from harmonium.learning.objectives.replay_buffer import ReplayBuffer as ReplayBuffer
+from harmonium.learning.objectives.score_matching import DenoisingScoreMatching as DenoisingScoreMatching
+from harmonium.learning.objectives.score_matching import SlicedScoreMatching as SlicedScoreMatching
+from harmonium.learning.objectives.summed_layers import SummedLayers as SummedLayers
+from harmonium.learning.objectives.tempered_pcd import TemperedPCD as TemperedPCD

@@ -2,242 +2,225 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from abc import abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from harmonium.draws import draw_categorical, draw_normal
+from harmonium.inference import ClosedForm, Inference
+from harmonium.learning.objectives.base import Case, Objective, Phases
 from harmonium.learning.objectives.dense_pair import DensePair, Phase
-from harmonium.models import BoltzmannMachine
-from harmonium.samplers import Gibbs, ParallelTempering, Sampler
-from harmonium.samplers.sample import starting_points
-from harmonium.types import EnergyModel, State, without_gradient
+from harmonium.models import RBM, BoltzmannMachine, Conditioned
+from harmonium.models.layers import data_layer
+from harmonium.models.summation import configurations
+from harmonium.samplers import Gibbs
+from harmonium.types import EnergyModel, Filled, State, as_state
+from harmonium.units import Bernoulli
 
 
-class Phases(NamedTuple):
-    """The two states whose energies are contrasted, hidden layers at their means where they are known."""
-
-    positive: State
-    negative: State
-
-
-class Contrastive(ABC):
+class Contrastive(Objective):
     """The contrast `F(x⁺) - F(x⁻)` of data and samples.
 
     Eq. 6.42 of Tomczak's chapter; eq. 4 and 6 of Hwang et al. 2020, who maximize `F(x⁻) - F(x⁺)`: the same thing. Its
-    gradient estimates that of `-log p(x⁺)`. Called, it is a differentiable loss for a loop of your own; inside
-    `harmonium.fit` the same gradient is written in closed form.
+    gradient estimates that of `-log p(x⁺)`, of any machine: layers that the batch holds are observed, also those that
+    only some of its rows hold (NaN in the others), and `inference` fills in the rest. The layers that the machine
+    declares as given hold the same values in both phases: `-log p(x⁺ | given)`.
     """
 
     from_data: ClassVar[bool] = False
     """Whether a chain starts at each sample, and so has the weight of its sample."""
 
-    def __call__(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Return the mean of `F(x⁺) - F(x⁻)`, with x⁻ held constant."""
+    weighs_rows: ClassVar[bool] = True
+    inference: Inference = ClosedForm()
+
+    @classmethod
+    def examples(cls) -> list[Case]:
+        """Return a small machine and its own law."""
+        machine = small_machine()
+        return [Case(lambda *, generator: cls(), machine, partial(draw_exactly, machine, layers=("visible",)))]
+
+    def loss(
+        self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the mean of `F(x⁺) - F(x⁻)`, with x⁻ held constant; F may be the bound of the inference."""
+        observed = as_state(batch, data_layer(model))
+        if not isinstance(model, BoltzmannMachine):
+            energy: EnergyModel = model  # type: ignore[assignment]
+            x = observed[data_layer(model)]
+            with torch.no_grad():
+                negative = self.draw_negatives(energy, observed, generator=generator)[data_layer(model)]
+            return energy.free_energy(x).mean() - energy.free_energy(negative).mean()
+        observed = model.state(observed)
         with torch.no_grad():
-            negative = self.negatives(model, x, generator=generator)
-        return model.free_energy(x).mean() - model.free_energy(negative).mean()
+            drawn = self.draw_negatives(model, observed, generator=generator)
+        parts = [self.inference.free_energy(model, part) for _, part in rows_by_layers(model, observed)]
+        return torch.cat(parts).mean() - model.energy(drawn).mean()
 
     @abstractmethod
-    def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Return samples x⁻ for a batch x⁺."""
+    def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
+        """Return samples x⁻ for a batch: the layers that are drawn, the others to be summed out."""
 
-    @without_gradient
     def accumulate_grad(
         self,
-        model: BoltzmannMachine,
-        x: Tensor,
+        model: nn.Module,
+        batch: Tensor | Mapping[str, Tensor],
         *,
         weight: Tensor | None = None,
+        index: Tensor | None = None,
         generator: torch.Generator | None = None,
-    ) -> Phases:
+    ) -> Phases | None:
         """Add the gradient of the contrast to the gradients, in closed form; `weight` has one value a sample."""
-        pair = DensePair.of(model, x) if weight is None else None
-        if pair is not None:
-            phases = self._straight_phases(pair, x, generator)
-            if phases is not None:
-                return phases
-        layer = model.data_layer
-        fields = {name: model.field(name, {layer: x}) for name in model.units if name != layer}
-        positive = {layer: x} | {name: model.layer(name).mean(field) for name, field in fields.items()}
-        share: Tensor | float = 1.0 / x.shape[0] if weight is None else weight / weight.sum()
-        model.add_gradient(positive, share)
-        negative = self._negative_phase(model, positive, fields, generator)
-        model.add_gradient(negative, -share if self.from_data else -1.0 / negative[layer].shape[0])
-        return Phases(positive, negative)
+        if not isinstance(model, BoltzmannMachine):
+            return super().accumulate_grad(model, batch, weight=weight, generator=generator)
+        with torch.no_grad():
+            observed = as_state(batch, model.data_layer)
+            pair = DensePair.of(model, observed) if weight is None else None
+            if pair is not None:
+                phases = self._straight_phases(pair, observed, generator)
+                if phases is not None:
+                    return phases
+            observed = model.state(observed)
+            n = len(observed[model.data_layer] if model.data_layer in observed else next(iter(observed.values())))
+            share = 1.0 / n if weight is None else weight / weight.sum()
+            positive = self._positive_phase(model, observed, share, index, generator)
+            negative = self._negative_phase(model, positive, share, generator)
+        return Phases(positive.state, negative, tuple(name for name in model.layers if name not in observed))
 
-    def _straight_phases(self, pair: DensePair, x: Tensor, generator: torch.Generator | None) -> Phases | None:
+    def _straight_phases(self, pair: DensePair, batch: State, generator: torch.Generator | None) -> Phases | None:
         """Do all that `accumulate_grad` does for a plain RBM, to the same numbers; None if there is no short way."""
         return None
 
+    def _positive_phase(
+        self,
+        model: BoltzmannMachine,
+        observed: State,
+        share: Tensor | float,
+        index: Tensor | None,
+        generator: torch.Generator | None,
+    ) -> Filled:
+        """Add the gradient of F at the data; rows that observe the same layers are taken together."""
+        groups = rows_by_layers(model, observed)
+        if len(groups) == 1:
+            return self.inference.accumulate_grad(model, groups[0][1], share, index=index, generator=generator)
+        filled = []
+        for rows, part in groups:
+            weight = share[rows] if isinstance(share, Tensor) else share
+            of_rows = None if index is None else index[rows.to(index.device)]
+            filled.append(self.inference.accumulate_grad(model, part, weight, index=of_rows, generator=generator))
+        order = torch.cat([rows for rows, _ in groups]).argsort()
+        state = {name: torch.cat([part.state[name] for part in filled])[order] for name in filled[0].state}
+        # A layer that some rows observe is drawn again for all: chains forget where they start.
+        hidden = {name for part in filled for name in part.fields}
+        return Filled(state, {name: model.field(name, state) for name in hidden})
+
     @abstractmethod
     def _negative_phase(
-        self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
+        self, model: BoltzmannMachine, positive: Filled, share: Tensor | float, generator: torch.Generator | None
     ) -> State:
-        """Return the negative state, hidden layers at their means; `fields` are those of the hidden layers given x⁺."""
-
-    def state_dict(self) -> State:
-        """Return what must survive between updates: the chains."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:  # noqa: B027  (a hook: most objectives carry nothing)
-        """Take up the chains again."""
+        """Add minus the gradient at samples of the model; return them, hidden layers at their means."""
 
 
-@dataclass
-class CD(Contrastive):
-    """Contrastive divergence: chains of `n_steps` steps that start at the data (Hinton 2002; eq. 6.43).
+def rows_by_layers(machine: BoltzmannMachine, observed: State) -> list[tuple[Tensor, State]]:
+    """Return rows of a batch grouped by the layers that they observe: their numbers, and the state without the others.
 
-    >>> CD(n_steps=1)
-    CD(n_steps=1, sampler=None)
+    A layer is not observed in a row where all of its values are NaN.
     """
-
-    from_data: ClassVar[bool] = True
-
-    n_steps: int = 1
-    sampler: Sampler | None = None
-
-    def __post_init__(self) -> None:
-        _check_positive("n_steps", self.n_steps)
-
-    def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Return the ends of chains that start at `x`."""
-        sampler = self.sampler or Gibbs()
-        state = sampler.init(model, x, generator=generator)
-        for _ in range(self.n_steps):
-            state, _info = sampler.step(model, state, generator=generator)
-        return sampler.samples(model, state)
-
-    def _straight_phases(self, pair: DensePair, x: Tensor, generator: torch.Generator | None) -> Phases | None:
-        if type(self) is not CD or self.sampler is not None:  # a class of your own may draw otherwise
-            return None
-        positive, field = pair.above(x)
-        h = pair.draw_hidden(positive, field, generator=generator)
-        negative, _ = pair.chain(h, self.n_steps, generator=generator)
-        return _contrasted(pair, positive, negative)
-
-    def _negative_phase(
-        self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
-    ) -> State:
-        if self.sampler is not None:
-            return model.infer(self.negatives(model, positive[model.data_layer], generator=generator))
-        drawn = {
-            name: model.layer(name).sample_given_mean(field, positive[name], generator=generator)
-            for name, field in fields.items()
-        }
-        return _sweep(model, positive | drawn, self.n_steps, generator, carry=False)[1]
+    own = {name: value for name, value in observed.items() if name in machine.layers}
+    unknown = {name: value.flatten(1)[:, 0].isnan() for name, value in own.items()} if len(own) > 1 else {}
+    unknown = {name: rows for name, rows in unknown.items() if bool(rows.any())}
+    if not unknown:
+        first = next(iter(own.values()))
+        return [(torch.arange(len(first), device=first.device), observed)]
+    pattern = sum(rows.long() << i for i, rows in enumerate(unknown.values()))
+    groups = []
+    for key in torch.as_tensor(pattern).unique().tolist():
+        rows = torch.nonzero(pattern == key).squeeze(1)
+        left_out = {name for i, name in enumerate(unknown) if key >> i & 1}
+        groups.append((rows, {name: value[rows] for name, value in observed.items() if name not in left_out}))
+    return groups
 
 
-@dataclass
-class PCD(Contrastive):
-    """Persistent contrastive divergence: `n_chains` chains that go on from update to update (Tieleman 2008).
+def law_of(model: BoltzmannMachine, state: State, n: int | None = None) -> tuple[BoltzmannMachine, State, Tensor]:
+    """Return the machine under the conditions in a state, these conditions, and the row whose conditions a chain has.
 
-    They start at the model's units under their biases. Another `sampler` than Gibbs may drive them.
-
-    >>> PCD(n_chains=100).n_steps
-    1
+    Without n there is a chain for each row; otherwise chain i has the conditions of row i, counted from the start again
+    where there are fewer rows.
     """
-
-    n_chains: int = 100
-    n_steps: int = 1
-    sampler: Sampler | None = None
-    chains: State | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _check_positive("n_chains", self.n_chains)
-        _check_positive("n_steps", self.n_steps)
-
-    def negatives(self, model: EnergyModel, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Move the chains and return where they are."""
-        sampler = self.sampler or Gibbs()
-        state = self._chains(model, sampler, generator)
-        for _ in range(self.n_steps):
-            state, _info = sampler.step(model, state, generator=generator)
-        self.chains = state
-        return sampler.samples(model, state)
-
-    def _straight_phases(self, pair: DensePair, x: Tensor, generator: torch.Generator | None) -> Phases | None:
-        if type(self) is not PCD or self.sampler is not None or self.chains is None:
-            return None
-        positive, _ = pair.above(x)
-        negative, field = pair.chain(self.chains["hidden"], self.n_steps, generator=generator)
-        self.chains = {"visible": negative.v, "hidden": pair.draw_hidden(negative, field, generator=generator)}
-        return _contrasted(pair, positive, negative)
-
-    def _negative_phase(
-        self, model: BoltzmannMachine, positive: State, fields: State, generator: torch.Generator | None
-    ) -> State:
-        if self.sampler is not None:
-            return model.infer(self.negatives(model, positive[model.data_layer], generator=generator))
-        chains = self._chains(model, Gibbs(), generator)
-        self.chains, negative = _sweep(model, chains, self.n_steps, generator, carry=True)
-        return negative
-
-    def _chains(self, model: EnergyModel, sampler: Sampler, generator: torch.Generator | None) -> State:
-        if self.chains is None:
-            start = starting_points(model, self.n_chains, generator=generator)
-            self.chains = sampler.init(model, start, generator=generator)
-        return self.chains
-
-    def state_dict(self) -> State:
-        """Return the chains."""
-        return dict(self.chains or {})
-
-    def load_state_dict(self, state: State) -> None:
-        """Take up the chains again."""
-        self.chains = dict(state) or None
+    if not model.given:
+        return model, {}, torch.arange(0)
+    n_rows = len(state[model.given[0]])
+    rows = torch.arange(n_rows if n is None else n, device=state[model.given[0]].device) % n_rows
+    conditions = {name: state[name] if n is None else state[name][rows] for name in model.given}
+    return Conditioned(model, conditions), conditions, rows
 
 
-@dataclass
-class TemperedPCD(PCD):
-    """Persistent chains at several temperatures that trade places: parallel tempering as the negative phase.
-
-    >>> TemperedPCD(n_chains=20, betas=(0.0, 0.5, 1.0)).sampler.betas
-    (0.0, 0.5, 1.0)
-    """
-
-    betas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.sampler = ParallelTempering(betas=tuple(self.betas))
-
-
-def _contrasted(pair: DensePair, positive: Phase, negative: Phase) -> Phases:
+def contrasted(pair: DensePair, positive: Phase, negative: Phase) -> Phases:
+    """Make the gradients of a contrast in a straight line and return its phases."""
     pair.add_contrast(positive, negative)
-    return Phases(
-        {"visible": positive.v, "hidden": positive.h},
-        {"visible": negative.v, "hidden": negative.h},
-    )
+    v, h = pair.names
+    return Phases({v: positive.v, h: positive.h}, {v: negative.v, h: negative.h}, (h,))
 
 
-def _sweep(
-    model: BoltzmannMachine, state: State, n_steps: int, generator: torch.Generator | None, *, carry: bool
-) -> tuple[State, State]:
-    """Run Gibbs steps; return the last state, and that state with its last block at its means.
+def drop_last_block(machine: BoltzmannMachine, state: State) -> State:
+    """Return the layers of a state without the last block, which then is summed out: less noise in the gradient.
 
-    The means replace draws at no cost, since their fields are known: less noise in the gradient. Unless the state is
-    carried on, the last block is not drawn at all.
+    The last block stays if it holds the data layer, or a layer tied to itself.
     """
-    gibbs, layer = Gibbs(), model.data_layer
-    *first, last = model.blocks()
-    plain = layer not in last and not any(model.ties(name, name) for name in model.units)
-    for _ in range(n_steps if carry or not plain else n_steps - 1):
-        state, info = gibbs.step(model, state, generator=generator)
-    if not plain:
-        return state, state
+    last = machine.blocks()[-1]
+    if machine.data_layer in last or any(machine.ties(name, name) for name in last):
+        return state
+    return {name: value for name, value in state.items() if name not in last}
+
+
+def sweep(
+    machine: BoltzmannMachine, state: State, n_steps: int, *, carry: bool, generator: torch.Generator | None = None
+) -> tuple[State, State, State]:
+    """Run Gibbs steps; return the last state, that state with its last block at its means, and what it holds drawn.
+
+    The means replace draws at no cost, since their fields are known. Unless the state is carried on, the last block is
+    not drawn at all.
+    """
+    gibbs = Gibbs()
+    *first, last = machine.blocks()
+    if len(drop_last_block(machine, dict.fromkeys(machine.layers, torch.empty(0)))) == len(machine.layers):
+        for _ in range(n_steps):
+            state, _ = gibbs.step(machine, state, generator=generator)
+        return state, state, state
+    for _ in range(n_steps if carry else n_steps - 1):
+        state, info = gibbs.step(machine, state, generator=generator)
     if carry:
         fields = info["fields"]
     else:
         state = dict(state)
-        for name in (name for block in first for name in block):
-            state[name] = model.sample(name, state, generator=generator)
-        fields = {name: model.field(name, state) for name in last}
-    return state, state | {name: model.layer(name).mean(field) for name, field in fields.items()}
+        for block in first:
+            gibbs.draw_block(machine, block, state, generator=generator)
+        fields = {name: machine.field(name, state) for name in last}
+    means = {name: machine.layer(name).mean(field) for name, field in fields.items()}
+    return state, state | means, {name: value for name, value in state.items() if name not in means}
 
 
-def _check_positive(name: str, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"`{name}` must be at least 1. Got {value}.")
+def small_machine() -> RBM:
+    """Return an RBM that can be enumerated, with weights that matter, in float64."""
+    generator = torch.Generator().manual_seed(0)
+    rbm = RBM(Bernoulli(4), Bernoulli(3)).double()
+    with torch.no_grad():
+        for parameter in rbm.parameters():
+            parameter.copy_(draw_normal(parameter, generator=generator) * 0.7)
+    return rbm
+
+
+@torch.no_grad()
+def draw_exactly(
+    machine: BoltzmannMachine, n: int, *, layers: tuple[str, ...] = (), generator: torch.Generator | None = None
+) -> State:
+    """Draw states of an RBM that is small enough to be enumerated, exactly; all layers unless some are named."""
+    below, above = machine.layers
+    states = configurations(machine, (below,), {})[below]
+    share = (-machine.energy({below: states})).softmax(0)
+    x = states[draw_categorical(share.expand(n, -1), generator=generator).argmax(-1)]
+    state = {below: x, above: machine.sample(above, {below: x}, generator=generator)}
+    return {name: state[name] for name in layers or machine.layers}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harmonium.couplings import Bias, Dense
 from harmonium.models import RBM
-from harmonium.types import gradient, mean_difference
+from harmonium.types import State, gradient, mean_difference
 from harmonium.units import Units
 
 
@@ -36,29 +36,33 @@ class DensePair:
     visible_bias: nn.Parameter
     hidden_bias: nn.Parameter
 
-    def __init__(self, visible: Units, hidden: Units, dense: Dense, biases: tuple[Bias, Bias]) -> None:
-        self.visible, self.hidden = visible, hidden
+    def __init__(
+        self, names: tuple[str, str], units: tuple[Units, Units], dense: Dense, biases: tuple[Bias, Bias]
+    ) -> None:
+        self.names = names
+        self.visible, self.hidden = units
         # Dictionaries of parameters: a look-up here costs a fraction of that in a module, and sees what is replaced.
         self._weights, self._visible_biases, self._hidden_biases = (
             cast("dict[str, nn.Parameter]", module._parameters) for module in (dense, *biases)
         )
-        self._is_flat = len(visible.shape) == len(hidden.shape) == 1
-        self._learned = [
-            (axis, units) for axis, units in enumerate((visible, hidden)) if units._parameters or units._modules
-        ]
+        self._is_flat = all(len(layer.shape) == 1 for layer in units)
+        self._learned = [(axis, layer) for axis, layer in enumerate(units) if layer._parameters or layer._modules]
 
     @staticmethod
-    def of(model: nn.Module, x: Tensor) -> DensePair | None:
+    def of(model: nn.Module, batch: State) -> DensePair | None:
         """Return the pair of a plain RBM whose gradients are still to be made, or None: the machine does the rest."""
         pair = _PAIRS.get(model)
         if pair is None:
             if type(model) is not RBM:
                 return None
-            (_, dense), (_, below), (_, above) = model.terms
+            (names, dense), (_, below), (_, above) = model.terms
             if not (type(dense) is Dense and type(below) is Bias and type(above) is Bias):
                 return None
-            pair = _PAIRS[model] = DensePair(model.visible, model.hidden, dense, (below, above))
-        return pair if x.ndim == 1 + len(pair.visible.shape) and pair._take_parameters() else None
+            units = (model.visible, model.hidden)
+            pair = _PAIRS[model] = DensePair((names[0], names[1]), units, dense, (below, above))
+        x = batch.get(pair.names[0])
+        is_plain = x is not None and len(batch) == 1 and x.ndim == 1 + len(pair.visible.shape)
+        return pair if is_plain and pair._take_parameters() else None
 
     def _take_parameters(self) -> bool:
         """Look the parameters up, which a user may have replaced; return whether their gradients are to be made."""

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harmonium.draws import draw_normal
+from harmonium.learning.objectives.base import Case, Objective, data_alone
+from harmonium.learning.objectives.gaussian_energy import GaussianEnergy
 from harmonium.types import EnergyModel
 
 
 @dataclass(frozen=True)
-class DenoisingScoreMatching:
+class DenoisingScoreMatching(Objective):
     """`½ E‖σ s(x + σε) + ε‖²` with the score `s = -∂F/∂x` and `ε ~ N(0, I)` (Vincent 2011, eq. 4 times σ²).
 
     The minimum is the score of the data smoothed by a Gaussian of width σ, not of the data themselves: the learned
     density has that much more noise.
 
     >>> model = NeuralEBM(MLP(2))
-    >>> DenoisingScoreMatching(sigma=0.1)(model, torch.zeros(4, 2)).shape
+    >>> DenoisingScoreMatching(sigma=0.1).loss(model, torch.zeros(4, 2)).shape
     torch.Size([])
     """
 
@@ -30,22 +33,30 @@ class DenoisingScoreMatching:
         if not self.sigma > 0:
             raise ValueError(f"`sigma` must be positive. Got {self.sigma}. Try a tenth of the width of the data.")
 
-    def __call__(self, model: EnergyModel, batch: Any, *, generator: torch.Generator | None = None) -> Tensor:
-        """Return the loss of a batch, differentiable in the parameters; labels are not looked at."""
-        x = rows(batch)
+    @classmethod
+    def examples(cls) -> list[Case]:
+        """Return a Gaussian of variance `v + σ²` for data of variance v: the data, smoothed."""
+        std = math.sqrt(0.8**2 + cls.sigma**2)
+        return [Case(lambda *, generator: cls(), GaussianEnergy(std), GaussianEnergy(0.8).draw)]
+
+    def loss(
+        self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the loss of a batch, differentiable in the parameters."""
+        x = data_alone(model, batch, self)
         noise = draw_normal(x, generator=generator)
         return (self.sigma * score(model, x + self.sigma * noise) + noise).square().flatten(1).sum(1).mean() / 2
 
 
 @dataclass(frozen=True)
-class SlicedScoreMatching:
+class SlicedScoreMatching(Objective):
     """`E[vᵀ ∂(vᵀs(x))/∂x + ½‖s(x)‖²]` over random directions v (Song et al. 2019, eq. 8, the variance-reduced form).
 
     Its minimum is the score of the data, with no smoothing. Needs a second derivative of the network in one direction,
     and a density without hard edges.
 
     >>> model = NeuralEBM(MLP(2))
-    >>> SlicedScoreMatching()(model, torch.zeros(4, 2)).shape
+    >>> SlicedScoreMatching().loss(model, torch.zeros(4, 2)).shape
     torch.Size([])
     """
 
@@ -55,9 +66,17 @@ class SlicedScoreMatching:
         if self.n_projections < 1:
             raise ValueError(f"`n_projections` must be at least 1. Got {self.n_projections}.")
 
-    def __call__(self, model: EnergyModel, batch: Any, *, generator: torch.Generator | None = None) -> Tensor:
-        """Return the loss of a batch, differentiable in the parameters; labels are not looked at."""
-        x = rows(batch).detach().repeat_interleave(self.n_projections, 0).requires_grad_()
+    @classmethod
+    def examples(cls) -> list[Case]:
+        """Return a Gaussian and data of its law."""
+        model = GaussianEnergy(0.8)
+        return [Case(lambda *, generator: cls(), model, model.draw)]
+
+    def loss(
+        self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the loss of a batch, differentiable in the parameters."""
+        x = data_alone(model, batch, self).detach().repeat_interleave(self.n_projections, 0).requires_grad_()
         v = draw_normal(x.detach(), generator=generator)
         with torch.enable_grad():
             s = score(model, x)
@@ -65,14 +84,10 @@ class SlicedScoreMatching:
             return ((bend * v).flatten(1).sum(1) + s.square().flatten(1).sum(1) / 2).mean()
 
 
-def score(model: EnergyModel, x: Tensor) -> Tensor:
+def score(model: nn.Module, x: Tensor) -> Tensor:
     """Return `-∂F/∂x`, differentiable once more in the parameters and in x."""
     point = x if x.requires_grad else x.detach().requires_grad_()
     with torch.enable_grad():
-        (slope,) = torch.autograd.grad(model.free_energy(point).sum(), point, create_graph=True)
+        energy: EnergyModel = model  # type: ignore[assignment]
+        (slope,) = torch.autograd.grad(energy.free_energy(point).sum(), point, create_graph=True)
     return -slope
-
-
-def rows(batch: Any) -> Tensor:
-    """Return the data of a batch, without its labels."""
-    return batch[0] if isinstance(batch, tuple | list) else batch

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from harmonium.learning.objectives.contrastive import Contrastive, Phases
+from harmonium.learning.objectives.base import Case, Objective, Phases
+from harmonium.learning.objectives.cd import CD
+from harmonium.learning.objectives.contrastive import Contrastive, draw_exactly, small_machine
 from harmonium.learning.objectives.mean_field_cd import MeanFieldCD
 from harmonium.models import DBN, RBM
-from harmonium.types import State, without_gradient
+from harmonium.types import State, as_state
 
 
 @dataclass
-class JointCD:
+class SummedLayers(Objective):
     """`Σ_l F_l(v_l) - F_l(v'_l)`: the losses of all machines summed, for one optimizer (Hwang et al. 2020, section 4).
 
     `objective` is what each machine learns by: `MeanFieldCD()` is the paper's, `CD()` and `PCD()` draw; each machine
@@ -24,55 +28,74 @@ class JointCD:
     `sample_up`), held constant as v' is, so that a machine learns from its own loss alone. `weights` has a factor for
     the loss of each machine, the lowest first; 0 leaves it out.
 
-    Called, it is a differentiable loss; inside `harmonium.fit` the same gradient is written in closed form.
-
     >>> dbn = DBN.from_spec("conv 8 4x4/2, dense 10", shape=(1, 8, 8), levels=255)
-    >>> JointCD()(dbn, torch.full((5, 1, 8, 8), 100.0)).shape
+    >>> SummedLayers().loss(dbn, torch.full((5, 1, 8, 8), 100.0)).shape
     torch.Size([])
     """
 
-    trains: ClassVar[type[nn.Module]] = DBN
-    """The models whose gradient it writes in closed form."""
+    weighs_rows: ClassVar[bool] = True
 
     objective: Contrastive = field(default_factory=MeanFieldCD)
     sample_up: bool = False
     weights: tuple[float, ...] | None = None
     members: list[Contrastive] = field(default_factory=list, repr=False, compare=False)
 
-    def __call__(self, model: nn.Module, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    @classmethod
+    def examples(cls) -> list[Case]:
+        """Return a network of one machine, which rests where the machine does."""
+        machine = small_machine()
+        draw = partial(draw_exactly, machine, layers=(machine.data_layer,))
+        return [Case(lambda *, generator: cls(CD()), DBN([machine]), draw)]
+
+    def check(self, model: nn.Module) -> None:
+        """Raise unless the model is a deep belief network."""
+        self._network(model)
+
+    def loss(
+        self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Return the summed loss, the mean over the batch."""
-        dbn, total = self._network(model), x.new_zeros(())
+        dbn = self._network(model)
+        x = as_state(batch, dbn.data_layer)[dbn.data_layer]
+        total = x.new_zeros(())
         for i, (rbm, member) in enumerate(zip(dbn, self.members, strict=True)):
             v = dbn.enter(i, x)
             if weight := self._weight(i):
-                total = total + weight * member(rbm, v, generator=generator)
+                total = total + weight * member.loss(rbm, v, generator=generator)
             with torch.no_grad():
-                h = None if self.sample_up else rbm.mean("hidden", {"visible": v})
-                x = self._next(dbn, i, v, h, generator)
+                x = self._next(dbn, i, v, None if self.sample_up else dbn.hidden_mean(i, v), generator)
         return total
 
-    @without_gradient
     def accumulate_grad(
-        self, model: nn.Module, x: Tensor, *, weight: Tensor | None = None, generator: torch.Generator | None = None
+        self,
+        model: nn.Module,
+        batch: Tensor | Mapping[str, Tensor],
+        *,
+        weight: Tensor | None = None,
+        index: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Phases:
         """Add the gradient of the summed loss to the gradients; return the phases of all machines (`layer_phases`)."""
         dbn = self._network(model)
+        x = as_state(batch, dbn.data_layer)[dbn.data_layer]
         positive: State = {}
         negative: State = {}
+        hidden: list[str] = []
         for i, (rbm, member) in enumerate(zip(dbn, self.members, strict=True)):
             v = dbn.enter(i, x)
             factor = self._weight(i)
-            if factor == 1.0:
-                phases = member.accumulate_grad(rbm, v, weight=weight, generator=generator)
-            elif factor:
+            if factor:
                 phases = _scaled(factor, member, rbm, v, weight, generator)
             else:
-                phases = Phases(state := rbm.infer(v), state)
+                with torch.no_grad():
+                    phases = Phases(state := rbm.infer(v), state, rbm.layers[1:])
             positive |= {f"{i}.{name}": value for name, value in phases.positive.items()}
             negative |= {f"{i}.{name}": value for name, value in phases.negative.items()}
+            hidden += [f"{i}.{name}" for name in phases.hidden]
             if i + 1 < len(dbn):
-                x = self._next(dbn, i, v, None if self.sample_up else phases.positive["hidden"], generator)
-        return Phases(positive, negative)
+                above = rbm.layers[-1]
+                x = self._next(dbn, i, v, None if self.sample_up else phases.positive[above], generator)
+        return Phases(positive, negative, tuple(hidden))
 
     def state_dict(self) -> State:
         """Return the chains of every machine."""
@@ -88,14 +111,14 @@ class JointCD:
             member.load_state_dict(_part(state, i))
 
     def _next(self, dbn: DBN, i: int, v: Tensor, h: Tensor | None, generator: torch.Generator | None) -> Tensor:
-        return dbn.pass_up(i, dbn[i].sample("hidden", {"visible": v}, generator=generator) if h is None else h)
+        return dbn.pass_up(i, dbn.draw_hidden(i, v, generator=generator) if h is None else h)
 
     def _weight(self, i: int) -> float:
         return 1.0 if self.weights is None else self.weights[i]
 
     def _network(self, model: nn.Module) -> DBN:
         if not isinstance(model, DBN):
-            raise TypeError(f"JointCD trains a DBN. Got {type(model).__name__}. Use {self.objective!r} itself.")
+            raise TypeError(f"SummedLayers trains a DBN. Got {type(model).__name__}. Use {self.objective!r} itself.")
         if self.weights is not None and len(self.weights) != len(model):
             raise ValueError(f"`weights` must have one value for each of {len(model)} machines. Got {self.weights}.")
         while len(self.members) < len(model):
@@ -104,8 +127,9 @@ class JointCD:
 
 
 def layer_phases(phases: Phases, i: int) -> Phases:
-    """Return the two phases of machine i from those that `JointCD` gives."""
-    return Phases(_part(phases.positive, i), _part(phases.negative, i))
+    """Return the two phases of machine i from those that `SummedLayers` gives."""
+    hidden = tuple(name.removeprefix(f"{i}.") for name in phases.hidden if name.startswith(f"{i}."))
+    return Phases(_part(phases.positive, i), _part(phases.negative, i), hidden)
 
 
 def _part(state: State, i: int) -> State:
@@ -121,12 +145,15 @@ def _scaled(
     generator: torch.Generator | None,
 ) -> Phases:
     """Add `factor` times the gradient of one machine's loss."""
-    kept = {p: p.grad.clone() for p in rbm.parameters() if p.grad is not None}
-    rbm.zero_grad(set_to_none=False)
+    kept = {p: p.grad.clone() for p in rbm.parameters() if p.grad is not None} if factor != 1.0 else {}
+    if kept:
+        rbm.zero_grad(set_to_none=False)
     phases = member.accumulate_grad(rbm, v, weight=weight, generator=generator)
     for p in rbm.parameters():
-        if p.grad is not None:
+        if factor != 1.0 and p.grad is not None:
             p.grad.mul_(factor)
             if p in kept:
                 p.grad.add_(kept[p])
+    if phases is None:
+        raise TypeError(f"SummedLayers needs objectives that contrast two phases. Got {member!r}.")
     return phases

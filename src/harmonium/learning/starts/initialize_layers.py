@@ -39,17 +39,13 @@ def _start(rbm: RBM, v: Tensor, spread: float | None) -> None:
         # Downwards the hidden layer widens with the weights: the field grows with up to their square.
         rbm.weight.mul_(factor if wide > wide_down else factor**0.5)
     up = rbm.field("hidden", {"visible": v})
-    rbm.hidden_bias.copy_(-_shared(up.mean(0), rbm.hidden_bias))
+    below, above = (rbm.graph.biases[name] for name in rbm.layers)
+    rbm.hidden_bias.copy_(-above.averaged(up.mean(0)))
     h = rbm.mean("hidden", {"visible": v}).mean(0, keepdim=True)
     down = rbm.field("visible", {"hidden": h})[0] - rbm.visible_bias
-    rbm.visible_bias.sub_(_shared(down, rbm.visible_bias))
+    rbm.visible_bias.sub_(below.averaged(down))
 
 
 def _spread(units: Units, field: Tensor) -> float:
     """Return the standard deviation of a field over the data, in the units' own measure `kθ`."""
-    return float((field - field.mean(0)).std()) * float(getattr(units, "scale", 1.0))
-
-
-def _shared(field: Tensor, bias: Tensor) -> Tensor:
-    """Return a field averaged over the places that share a bias."""
-    return field.sum_to_size(bias.shape) * (bias.numel() / field.numel())
+    return float((field - field.mean(0)).std()) * units.steepness

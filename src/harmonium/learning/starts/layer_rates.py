@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from harmonium.models import DBN, RBM
+from harmonium.models import DBN
 from harmonium.units import Units
 
 
@@ -24,8 +24,8 @@ def layer_rates(dbn: DBN, rate: float) -> list[dict[str, Any]]:
     """
     groups: list[dict[str, Any]] = []
     for rbm in dbn:
-        up, down = fans(rbm)
-        steep_up, steep_down = _steepness(rbm.hidden), _steepness(rbm.visible)
+        up, down = rbm.coupling.fans()
+        steep_up, steep_down = rbm.hidden.steepness, rbm.visible.steepness
         of = {
             rbm.weight: rate / (steep_up * _range(rbm.visible) * math.sqrt(up)),
             rbm.visible_bias: rate / (steep_down * math.sqrt(down)),
@@ -36,21 +36,6 @@ def layer_rates(dbn: DBN, rate: float) -> list[dict[str, Any]]:
         if others:  # widths of units
             groups.append({"params": others, "lr": rate})
     return groups
-
-
-def fans(rbm: RBM) -> tuple[int, int]:
-    """Return how many visible units act on a hidden one, and how many hidden units on a visible one."""
-    weight = rbm.weight
-    if weight.ndim == 2:
-        return weight.shape[0], weight.shape[1]
-    n_weights = weight[0, 0].numel()
-    up = weight.shape[1] * n_weights
-    stride = int(getattr(rbm.couplings[0], "stride", 1))
-    return up, max(1, weight.shape[0] * n_weights // stride**2)
-
-
-def _steepness(units: Units) -> float:
-    return float(getattr(units, "scale", 1.0))
 
 
 def _range(units: Units) -> float:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings import Bias, Conv2d, Dense
-from harmonium.learning.objectives.contrastive import Phases
-from harmonium.learning.transforms.center_convolution import center_filters, fields_of_means
-from harmonium.learning.transforms.transforms import Transform, need_phases
+from harmonium.couplings import Bias, Coupling
+from harmonium.learning.objectives import Phases
+from harmonium.learning.transforms.base import Transform, need_phases
 from harmonium.models import BoltzmannMachine
 from harmonium.types import State, gradient
 
@@ -21,35 +20,33 @@ class Centering(Transform):
 
     `∇W' = ∇W - μ ∇cᵀ - ∇b λᵀ` before the optimizer's step, `b ← b - ΔW λ` and `c ← c - ΔWᵀ μ` after it, whatever step
     ΔW it was: the same model, better conditioned. Under plain gradient descent that is `∇b' = ∇b - ∇W'λ` and
-    `∇c' = ∇c - ∇W'ᵀμ`. μ and λ are running means of both phases with memory `decay`. Couplings whose weights do not
-    learn in an update are left alone.
+    `∇c' = ∇c - ∇W'ᵀμ`. For any bilinear coupling these are its closed-form gradient and its fields at the means; places
+    that share a bias share a mean. μ and λ are running means of both phases with memory `decay`. Layers that are given
+    have a mean and no bias. Couplings that do not learn in an update are left alone.
     """
 
     decay: float = 0.99
     means: State = field(default_factory=dict, repr=False)
-    before_step: dict[int, Tensor] = field(default_factory=dict, init=False, repr=False)
+    before_step: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
 
     @torch.no_grad()
     def before(self, model: nn.Module, phases: Phases | None) -> None:
-        """Center the gradients of dense couplings and convolutions."""
+        """Center the gradients of the couplings between two layers."""
         machine, both = need_phases(model, phases, "Centering")
         for name in machine.units:
-            units = machine.layer(name)
-            ends = (units.statistic(phase[name]).reshape(-1, *units.shape) for phase in (both.positive, both.negative))
+            shape = machine.layer(name).shape
+            ends = (machine.statistic(name, phase[name]).reshape(-1, *shape) for phase in both[:2])
             now = torch.stack([end.mean(0).flatten() for end in ends]).mean(0)
             self.means[name] = now if name not in self.means else self.means[name].lerp(now, 1 - self.decay)
         self.before_step = {}
         for i, (layers, coupling) in enumerate(machine.terms):
-            if not isinstance(coupling, Dense | Conv2d) or coupling.weight.grad is None:
-                continue
-            lower, upper = _biases(machine, layers)
-            mu, lam = (self.means[name] for name in layers)
-            if isinstance(coupling, Conv2d):
-                center_filters(coupling, (lower, upper), (mu, lam))
-            else:
-                grad_b, grad_c = gradient(lower.bias).view(-1), gradient(upper.bias).view(-1)
-                coupling.weight.grad.addr_(mu, grad_c, alpha=-1.0).addr_(grad_b, lam, alpha=-1.0)
-            self.before_step[i] = coupling.weight.detach().clone()
+            if _centers(machine, layers, coupling):
+                mu, lam = (self._mean(machine, name) for name in layers)
+                of_first, of_second = (_shares(machine, name) for name in layers)
+                for v, h in ((mu, of_second), (of_first, lam)):
+                    if v is not None and h is not None:
+                        coupling.accumulate_grad(-1.0, v[None], h[None])
+                self.before_step[i] = coupling.field(0, lam), coupling.field(1, mu)
 
     @torch.no_grad()
     def after(self, model: nn.Module) -> None:
@@ -58,16 +55,17 @@ class Centering(Transform):
             return
         for i, old in self.before_step.items():
             layers, coupling = model.terms[i]
-            lower, upper = _biases(model, layers)
-            mu, lam = (self.means[name] for name in layers)
-            if isinstance(coupling, Conv2d):
-                down, up = fields_of_means(coupling, coupling.weight - old, (lower, upper), (mu, lam))
-            elif isinstance(coupling, Dense):
-                step = coupling.weight - old
-                down, up = (step @ lam).view_as(lower.bias), (step.t() @ mu).view_as(upper.bias)
-            lower.bias.sub_(down)
-            upper.bias.sub_(up)
+            means = [self._mean(model, name) for name in layers]
+            for to, name in enumerate(layers):
+                bias = model.graph.biases.get(name)
+                if bias is not None and name not in model.given:
+                    bias.bias.sub_(bias.averaged(coupling.field(to, means[1 - to]) - old[to]))
         self.before_step = {}
+
+    def _mean(self, machine: BoltzmannMachine, name: str) -> Tensor:
+        """Return the mean of a layer, the same at all places that share a bias."""
+        mean, bias = self.means[name].reshape(machine.layer(name).shape), machine.graph.biases.get(name)
+        return mean if bias is None else bias.averaged(mean).expand(bias.shape).contiguous()
 
     def state_dict(self) -> State:
         """Return the running means."""
@@ -78,7 +76,27 @@ class Centering(Transform):
         self.means = dict(state)
 
 
-def _biases(machine: BoltzmannMachine, layers: tuple[str, ...]) -> tuple[Bias, Bias]:
-    """Return the biases of the two layers that a coupling ties."""
-    found = {names[0]: coupling for names, coupling in machine.terms if isinstance(coupling, Bias)}
-    return found[layers[0]], found[layers[1]]
+def _centers(machine: BoltzmannMachine, layers: tuple[str, ...], coupling: Coupling) -> bool:
+    """Return whether a coupling is centered now; raise if it cannot be."""
+    if isinstance(coupling, Bias) or all(p.grad is None for p in coupling.parameters()):
+        return False
+    if len(layers) != 2:
+        raise TypeError(
+            f"Centering centers couplings of two layers. {coupling!r} ties {len(layers)}: {', '.join(layers)}. "
+            "Leave Centering out, or hold that coupling fixed (requires_grad_(False))."
+        )
+    for name in layers:
+        if name not in machine.given and name not in machine.graph.biases:
+            raise TypeError(
+                f"Centering moves the biases of both layers of {coupling!r}, and layer {name!r} has none. Add a Bias."
+            )
+    return True
+
+
+def _shares(machine: BoltzmannMachine, name: str) -> Tensor | None:
+    """Return the gradient of a layer's bias dealt out to its places; None where the layer is given."""
+    if name in machine.given:
+        return None
+    bias = machine.graph.biases[name]
+    share = gradient(bias.bias)
+    return (share * (share.numel() / torch.Size(bias.shape).numel())).expand(bias.shape).contiguous()

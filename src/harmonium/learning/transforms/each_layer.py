@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from harmonium.learning.objectives.contrastive import Phases
+from harmonium.learning.objectives import Phases
 from harmonium.learning.objectives.summed_layers import layer_phases
-from harmonium.learning.transforms.transforms import Transform
+from harmonium.learning.transforms.base import Transform
 from harmonium.models import DBN, RBM
 from harmonium.types import State
 

@@ -1,4 +1,4 @@
-"""A run cut at any update and taken up again ends bit for bit where the uninterrupted one does."""
+"""A run cut at any update and taken up again ends bit for bit where the uninterrupted one does; states to return to."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ import torch
 from torch import Tensor
 
 import harmonium as hm
-from harmonium.learning import Training, default_monitors, restore, snapshot
+from harmonium.evaluation.likelihood_track import LikelihoodTrack
+from harmonium.learning import Training
+from harmonium.learning.monitors import Guard, default_monitors
+from harmonium.learning.objectives import Contrastive, ReplayBuffer
+from harmonium.learning.state import learned, restore, restore_learned, snapshot
 from tests.learning.machines import small_bars
 
 Build = Callable[[], Training]
 
 
 def training(
-    objective: Callable[[], hm.Contrastive],
+    objective: Callable[[], Contrastive],
     optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD,
     *,
     missing: bool = False,
@@ -81,12 +85,13 @@ CASES: dict[str, Build] = {
     "missing values": lambda: training(lambda: hm.PCD(n_chains=6), missing=True),
     "Gaussian units": lambda: training(lambda: hm.PCD(n_chains=6), torch.optim.Adam, gaussian=True),
     "running likelihood": lambda: training(
-        lambda: hm.PCD(n_chains=6), monitors=lambda: [hm.LikelihoodTrack(n_particles=16, n_bridges=4)]
+        lambda: hm.PCD(n_chains=6),
+        monitors=lambda: [LikelihoodTrack(n_particles=16, n_bridges=4)],
     ),
 }
 
 
-class StopAt(hm.Callback):
+class StopAt(hm.learning.Callback):
     """Stops a run after an update."""
 
     def __init__(self, update: int) -> None:
@@ -118,7 +123,7 @@ def outcome(run: Training) -> tuple[Any, Any]:
     return tensors, plain
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("cut", [1, 5, 7, 15])
 def test_an_interrupted_run_ends_the_same(case: str, cut: int) -> None:
@@ -137,7 +142,7 @@ def test_an_interrupted_run_ends_the_same(case: str, cut: int) -> None:
     assert equal(outcome(second), outcome(straight))
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
 def test_a_snapshot_can_be_used_twice() -> None:
     first = CASES["averages"]()
     first.callbacks = (StopAt(7),)
@@ -154,8 +159,10 @@ def test_a_snapshot_can_be_used_twice() -> None:
     assert equal(saved, kept)
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
-@pytest.mark.parametrize("lost", ["generator", "order", "optimizer.0.momentum_buffer", "objective.hidden"])
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+@pytest.mark.parametrize(
+    "lost", ["generator", "order", "learned.optimizer.0.momentum_buffer", "learned.objective.hidden"]
+)
 def test_what_a_snapshot_holds_is_needed(lost: str) -> None:
     """The negative control: with any of its parts spoiled the run ends elsewhere."""
 
@@ -176,3 +183,52 @@ def test_what_a_snapshot_holds_is_needed(lost: str) -> None:
     restore(second, tensors, plain)
     second.run()
     assert not torch.equal(second.model.weight, straight.model.weight)
+
+
+# --- what was learned, to go back to ----------------------------------------------------------------------------------
+def joint_training(optimizer: str, generator: torch.Generator) -> Training:
+    jem = hm.JEM(hm.MLP(2, 2, hidden=(4,), generator=generator))
+    options = {"momentum": 0.9} if optimizer == "SGD" else {}
+    return Training(
+        jem,
+        (torch.randn(40, 2, generator=generator), torch.arange(40) % 2),
+        hm.JointLikelihood(n_steps=2, buffer=ReplayBuffer(n_chains=30)),
+        optimizer=getattr(torch.optim, optimizer)(jem.parameters(), 0.1, **options),
+        epochs=2,
+        batch_size=20,
+        transforms=[hm.ParameterAverage(0.9)],
+        monitors=[Guard(every=1)],
+        generator=generator,
+    )
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "Adagrad"])
+def test_there_and_back(optimizer: str, generator: torch.Generator) -> None:
+    run = joint_training(optimizer, generator)
+    run.run()
+    before = learned(run, copy=True)
+    good = {name: value.clone() for name, value in before.items()}
+    run.epochs = 4
+    run.run()
+    moved = learned(run, copy=True)
+    assert any(not torch.equal(moved[name], value) for name, value in before.items() if name.startswith("optimizer."))
+    assert not torch.equal(moved["objective.chains"], before["objective.chains"])
+    run.optimizer.param_groups[0]["lr"] = 7.0
+    restore_learned(run, good)
+    after = learned(run, copy=True)
+    assert set(after) == set(before)
+    for name, value in before.items():
+        if name != "update":  # the count of updates goes on
+            assert torch.equal(after[name], value), name
+    run.epochs = 6
+    run.run()
+    assert all(torch.equal(value, before[name]) for name, value in good.items()), "what is restored is copied"
+
+
+def test_a_kept_state_does_not_move(generator: torch.Generator) -> None:
+    run = joint_training("Adam", generator)
+    good, live = learned(run, copy=True), learned(run)
+    before = {name: value.clone() for name, value in good.items()}
+    run.run()
+    assert all(torch.equal(value, before[name]) for name, value in good.items())
+    assert not all(torch.equal(value, before[name]) for name, value in live.items())  # the control: without a copy

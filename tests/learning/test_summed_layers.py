@@ -12,11 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 import harmonium as hm
-from harmonium.learning import Training, layer_phases, restore, snapshot
+from harmonium.learning import Training, fit_greedy
+from harmonium.learning.monitors import default_monitors
+from harmonium.learning.objectives.summed_layers import layer_phases
+from harmonium.learning.starts import initialize_layers, layer_rates
+from harmonium.learning.state import restore, snapshot
+from harmonium.learning.transforms import EachLayer
 from harmonium.models import DBN, RBM
 from tests.learning.machines import gradient_of
 
-ACTIVATIONS = ["sigmoid", "relu", "tanh", "softplus", hm.Activation("atan", lambda x: x.atan() / torch.pi + 0.5)]
+ACTIVATIONS = ["sigmoid", "relu", "tanh", "softplus", hm.units.Activation("atan", lambda x: x.atan() / torch.pi + 0.5)]
 
 
 def scattered(model: DBN | RBM, generator: torch.Generator, scale: float = 0.3) -> DBN | RBM:
@@ -45,13 +50,15 @@ def test_gradient_of_binary_units_is_cd_1(generator: torch.Generator) -> None:
         assert not torch.allclose(parameter.grad, -slope, atol=1e-3)  # the paper's L is maximized: the other sign
     closed = gradient_of(rbm)
     rbm.zero_grad()
-    hm.MeanFieldCD()(rbm, v).backward()
+    hm.MeanFieldCD().loss(rbm, v).backward()
     assert all(torch.allclose(gradient_of(rbm)[name], slope, atol=1e-12) for name, slope in closed.items())
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
 @pytest.mark.parametrize("levels", [1, 7, 255])
-def test_loss_of_every_activation(levels: int, activation: str | hm.Activation, generator: torch.Generator) -> None:
+def test_loss_of_every_activation(
+    levels: int, activation: str | hm.units.Activation, generator: torch.Generator
+) -> None:
     """Eq. 4 and 6, `a·(v' - v) - Σ_j ∫_{x'_j}^{x_j} f`, with the integral by adaptive quadrature of f."""
     k = 1.0 / levels
     visible, hidden = (hm.Multinary(n, levels=levels, k=k, activation=activation) for n in (4, 3))
@@ -70,7 +77,7 @@ def test_loss_of_every_activation(levels: int, activation: str | hm.Activation, 
         for low, high in zip(x2.flatten().tolist(), x.flatten().tolist(), strict=True)
     )
     expected = ((v2 - v) @ rbm.visible_bias.detach()).mean().item() - integral / 3
-    loss = hm.MeanFieldCD()(rbm, v)
+    loss = hm.MeanFieldCD().loss(rbm, v)
     assert loss.item() == pytest.approx(expected, rel=1e-6, abs=1e-6 * levels**2)
     loss.backward()
     slopes = gradient_of(rbm)
@@ -82,14 +89,16 @@ def test_loss_of_every_activation(levels: int, activation: str | hm.Activation, 
 def test_hidden_draws_differ_from_means(generator: torch.Generator) -> None:
     rbm = scattered(hm.RBM(hm.Bernoulli(5), hm.Bernoulli(3)), generator, 1.0)
     v = torch.randint(2, (9, 5), generator=generator).double()
-    mean = hm.MeanFieldCD().negatives(rbm, v)
+    batch = {"visible": v}
+    mean = hm.MeanFieldCD().draw_negatives(rbm, batch)["visible"]
     assert torch.allclose(mean, rbm.reconstruct(v))  # type: ignore[operator]
-    drawn = torch.stack([hm.MeanFieldCD(sample_hidden=True).negatives(rbm, v, generator=generator) for _ in range(2)])
+    by_draws = hm.MeanFieldCD(sample_hidden=True)
+    drawn = [by_draws.draw_negatives(rbm, batch, generator=generator)["visible"] for _ in range(2)]
     assert not torch.allclose(drawn[0], drawn[1])
-    twice = hm.MeanFieldCD(n_steps=2).negatives(rbm, v)
+    twice = hm.MeanFieldCD(n_steps=2).draw_negatives(rbm, batch)["visible"]
     assert torch.allclose(twice, rbm.reconstruct(mean))  # type: ignore[operator]
-    with pytest.raises(TypeError, match="MeanFieldCD needs an RBM. Got DBN.*JointCD for a DBN"):
-        hm.MeanFieldCD()(DBN([rbm]), v)  # type: ignore[list-item, arg-type]
+    with pytest.raises(TypeError, match="MeanFieldCD needs an RBM. Got DBN.*SummedLayers for a DBN"):
+        hm.MeanFieldCD().loss(DBN([rbm]), v)  # type: ignore[list-item, arg-type]
     with pytest.raises(ValueError, match="at least 1"):
         hm.MeanFieldCD(n_steps=0)
 
@@ -118,7 +127,7 @@ def test_closed_form_is_the_gradient_of_the_summed_loss(
 ) -> None:
     """Autograd of `Σ_l F_l(v_l) - F_l(v'_l)`, and the gradients of the machines on their own, with the same draws."""
     dbn, x = network(name, generator)
-    joint = hm.JointCD(objective)  # type: ignore[arg-type]
+    joint = hm.SummedLayers(objective)  # type: ignore[arg-type]
     phases = joint.accumulate_grad(dbn, x, generator=torch.Generator().manual_seed(5))
     closed = gradient_of(dbn)  # type: ignore[arg-type]
     dbn.zero_grad()
@@ -131,48 +140,48 @@ def test_closed_form_is_the_gradient_of_the_summed_loss(
         assert torch.allclose(by_phases[label], slope, rtol=1e-7, atol=1e-9 * max(1.0, slope.abs().max().item())), label
     if isinstance(objective, hm.MeanFieldCD) and not objective.sample_hidden:
         dbn.zero_grad()
-        hm.JointCD(objective)(dbn, x).backward()
+        hm.SummedLayers(objective).loss(dbn, x).backward()
         for label, slope in gradient_of(dbn).items():  # type: ignore[arg-type]
             assert torch.allclose(closed[label], slope, rtol=1e-7, atol=1e-9 * max(1.0, slope.abs().max().item()))
 
 
 def test_weights_of_the_losses(generator: torch.Generator) -> None:
     dbn, x = network("binary", generator)
-    hm.JointCD().accumulate_grad(dbn, x)
+    hm.SummedLayers().accumulate_grad(dbn, x)
     plain = gradient_of(dbn)  # type: ignore[arg-type]
-    for use in (lambda o: o.accumulate_grad(dbn, x), lambda o: o(dbn, x).backward()):
+    for use in (lambda o: o.accumulate_grad(dbn, x), lambda o: o.loss(dbn, x).backward()):
         dbn.zero_grad()
-        use(hm.JointCD(weights=(1.0, 0.5, 0.0)))
+        use(hm.SummedLayers(weights=(1.0, 0.5, 0.0)))
         found = gradient_of(dbn)  # type: ignore[arg-type]
         for label, slope in plain.items():
             factor = (1.0, 0.5, 0.0)[int(label.split(".")[1])]
             assert torch.allclose(found.get(label, torch.zeros_like(slope)), factor * slope, atol=1e-12), label
     with pytest.raises(ValueError, match="one value for each of 3 machines"):
-        hm.JointCD(weights=(1.0,))(dbn, x)
+        hm.SummedLayers(weights=(1.0,)).loss(dbn, x)
 
 
 def test_wrong_models_are_named(generator: torch.Generator) -> None:
     dbn, x = network("binary", generator)
-    with pytest.raises(TypeError, match="JointCD trains a DBN. Got RBM"):
-        hm.JointCD()(dbn[0], x)
+    with pytest.raises(TypeError, match="SummedLayers trains a DBN. Got RBM"):
+        hm.SummedLayers().loss(dbn[0], x)
     with pytest.raises(TypeError, match="Gibbs needs a BoltzmannMachine"):
-        hm.CD()(dbn, x)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"for a DBN trained by JointCD wrap it: EachLayer\(Sparsity"):
-        hm.Sparsity(0.1, 1.0).before(dbn, hm.JointCD().accumulate_grad(dbn, x))
+        hm.CD().loss(dbn, x)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"for a DBN trained by SummedLayers wrap it: EachLayer\(Sparsity"):
+        hm.Sparsity(0.1, 1.0).before(dbn, hm.SummedLayers().accumulate_grad(dbn, x))
     with pytest.raises(TypeError, match="EachLayer is for a DBN. Got RBM"):
-        hm.EachLayer(hm.Centering()).before(dbn[0], None)
+        EachLayer(hm.Centering()).before(dbn[0], None)
     sgd = torch.optim.SGD(dbn.parameters(), 0.1)
-    with pytest.raises(ValueError, match="`data` must lie in"):
-        hm.fit(dbn, 9 * x, hm.JointCD(), optimizer=sgd, epochs=1)
+    with pytest.raises(ValueError, match="`visible` must lie in"):
+        hm.fit(dbn, 9 * x, hm.SummedLayers(), optimizer=sgd, epochs=1)
 
 
 # --- gradient transforms ----------------------------------------------------------------------------------------------
 def test_each_layer_is_the_transform_on_every_machine(generator: torch.Generator) -> None:
     dbn, x = network("binary", generator)
     other = copy.deepcopy(dbn)
-    phases = hm.JointCD().accumulate_grad(dbn, x)
-    hm.JointCD().accumulate_grad(other, x)
-    hm.EachLayer(hm.Sparsity(0.1, 2.0)).before(dbn, phases)
+    phases = hm.SummedLayers().accumulate_grad(dbn, x)
+    hm.SummedLayers().accumulate_grad(other, x)
+    EachLayer(hm.Sparsity(0.1, 2.0)).before(dbn, phases)
     for i, rbm in enumerate(other):
         hm.Sparsity(0.1, 2.0).before(rbm, layer_phases(phases, i))
         q = layer_phases(phases, i).positive["hidden"].mean(0)
@@ -222,13 +231,15 @@ def test_transforms_run_in_both_ways_of_training(name: str, transform: object, g
     dbn, x = network(name, generator)
     before = copy.deepcopy(dbn.state_dict())
     sgd = torch.optim.SGD(dbn.parameters(), 1e-6)
-    each = hm.EachLayer(transform)  # type: ignore[arg-type]
-    hm.fit(dbn, x, hm.JointCD(), optimizer=sgd, epochs=2, transforms=[each, hm.WeightDecay(1e-3)], generator=generator)
+    each = EachLayer(transform)  # type: ignore[arg-type]
+    hm.fit(
+        dbn, x, hm.SummedLayers(), optimizer=sgd, epochs=2, transforms=[each, hm.WeightDecay(1e-3)], generator=generator
+    )
     assert all(not torch.equal(before[name], value) for name, value in dbn.state_dict().items())
-    again = hm.EachLayer(transform)  # type: ignore[arg-type]
+    again = EachLayer(transform)  # type: ignore[arg-type]
     again.load_state_dict(each.state_dict())
     assert all(torch.equal(value, again.state_dict()[key]) for key, value in each.state_dict().items())
-    hm.fit_greedy(
+    fit_greedy(
         dbn, x, hm.CD(), optimizer=lambda p: torch.optim.SGD(p, 1e-6), epochs=1, transforms=[transform],  # type: ignore[list-item]
         generator=generator,
     )  # fmt: skip
@@ -250,9 +261,9 @@ def test_history_and_exact_resume(generator: torch.Generator) -> None:
         g = torch.Generator().manual_seed(1)
         dbn = DBN.from_spec("conv 4 4x4/2, dense 5", shape=(1, 8, 8), generator=g)
         adam = torch.optim.Adam(dbn.parameters(), 0.01)
-        monitors = hm.learning.default_monitors()  # type: ignore[attr-defined]
-        each = hm.EachLayer(hm.Centering())
-        joint = hm.JointCD(hm.PCD(n_chains=10))
+        monitors = default_monitors()
+        each = EachLayer(hm.Centering())
+        joint = hm.SummedLayers(hm.PCD(n_chains=10))
         return Training(
             dbn, x, joint, optimizer=adam, epochs=4, monitors=monitors, transforms=[each], generator=g, batch_size=100
         )
@@ -277,9 +288,9 @@ def test_joint_training_learns_digits(generator: torch.Generator) -> None:
     """255 levels, all machines at once: every machine explains its data, and the network its images from each depth."""
     x, _ = images(255)
     dbn = DBN.from_spec("conv 16 4x4/2, conv 32 2x2/2, dense 40", shape=(1, 8, 8), levels=255, generator=generator)
-    hm.initialize_layers(dbn, x[:300])
-    adam = torch.optim.Adam(hm.layer_rates(dbn, 0.03))  # the paper's rate
-    history = hm.fit(dbn, x[:1500], hm.JointCD(), optimizer=adam, epochs=15, generator=generator, batch_size=50)
+    initialize_layers(dbn, x[:300])
+    adam = torch.optim.Adam(layer_rates(dbn, 0.03))  # the paper's rate
+    history = hm.fit(dbn, x[:1500], hm.SummedLayers(), optimizer=adam, epochs=15, generator=generator, batch_size=50)
     first, last = history.records[0], history.records[-1]
     for i in (1, 2, 3):
         assert last[f"unexplained_{i}"] < 0.5 * first[f"unexplained_{i}"]
@@ -297,7 +308,7 @@ def test_features_beat_pixels(generator: torch.Generator) -> None:
     """A linear classifier of 300 labels errs less on the features than on pixels at the best of its penalties there."""
     x, y = images(255)
     dbn = DBN.from_spec("conv 32 4x4/2, dense 40", shape=(1, 8, 8), levels=255, generator=generator)
-    hm.initialize_layers(dbn, x[:300])
+    initialize_layers(dbn, x[:300])
 
     def error(features: Tensor, penalty: float) -> float:
         rows = features.detach().flatten(1).double()
@@ -306,9 +317,11 @@ def test_features_beat_pixels(generator: torch.Generator) -> None:
         return 1 - classifier.score(rows[300:], y[300:].numpy())
 
     untrained = error(dbn.up(x, 1), 0.3)
-    adam = torch.optim.Adam(hm.layer_rates(dbn, 0.1))
-    sparse = hm.EachLayer(hm.Sparsity(25.5, 1.0))
-    hm.fit(dbn, x, hm.JointCD(), optimizer=adam, epochs=10, batch_size=50, transforms=[sparse], generator=generator)
+    adam = torch.optim.Adam(layer_rates(dbn, 0.1))
+    sparse = EachLayer(hm.Sparsity(25.5, 1.0))
+    hm.fit(
+        dbn, x, hm.SummedLayers(), optimizer=adam, epochs=10, batch_size=50, transforms=[sparse], generator=generator
+    )
     features = error(dbn.up(x, 1), 0.3)
     assert features < untrained  # the negative control: random filters do not
     assert features < min(error(x, penalty) for penalty in (0.1, 1.0, 10.0))
@@ -321,7 +334,7 @@ def test_greedy_training_learns_digits(generator: torch.Generator) -> None:
     dbn = DBN.from_spec("conv 16 3x3 pool 2, dense 40", shape=(1, 8, 8), generator=generator)
 
     def errors(rate: float, epochs: list[int]) -> list[float]:
-        histories = hm.fit_greedy(
+        histories = fit_greedy(
             dbn,
             data[:1500],
             hm.CD(),
@@ -339,7 +352,7 @@ def test_greedy_training_learns_digits(generator: torch.Generator) -> None:
     assert trained < 0.5 * untrained
     assert not torch.equal(dbn[1].weight, top)
     with pytest.raises(ValueError, match="one for each of 2 machines"):
-        hm.fit_greedy(dbn, data, hm.CD(), optimizer=lambda p: torch.optim.SGD(p, 0.05), epochs=[1])
+        fit_greedy(dbn, data, hm.CD(), optimizer=lambda p: torch.optim.SGD(p, 0.05), epochs=[1])
 
 
 def test_greedy_machines_learn_from_those_below(generator: torch.Generator) -> None:
@@ -348,7 +361,7 @@ def test_greedy_machines_learn_from_those_below(generator: torch.Generator) -> N
     dbn = DBN.from_spec("conv 4 4x4/2, dense 5", shape=(1, 8, 8), generator=generator)
     alone = copy.deepcopy(dbn)
     sgd = lambda parameters: torch.optim.SGD(parameters, 0.05)  # noqa: E731
-    hm.fit_greedy(
+    fit_greedy(
         dbn, x, hm.MeanFieldCD(), optimizer=sgd, epochs=[0, 3], start_biases=False,
         generator=torch.Generator().manual_seed(2),
     )  # fmt: skip
@@ -364,7 +377,7 @@ def test_initialize_layers_puts_units_in_the_middle(generator: torch.Generator) 
     """No field times k varies by more than asked, one of up and down by just that; the mean goes up and comes down."""
     x, _ = images(255)
     dbn = DBN.from_spec("conv 16 4x4/2, conv 32 2x2/2, dense 40", shape=(1, 8, 8), levels=255, generator=generator)
-    hm.initialize_layers(dbn, x[:500], spread=0.5)
+    initialize_layers(dbn, x[:500], spread=0.5)
     for i, rbm in enumerate(dbn):
         v = dbn.enter(i, dbn.up(x[:500], i))
         h = rbm.mean("hidden", {"visible": v})
@@ -386,15 +399,15 @@ def test_layer_rates_mean_the_same_for_any_levels() -> None:
         dbn = DBN.from_spec("conv 4 4x4/2, dense 5", shape=(1, 8, 8), levels=levels, k=k)
         before = copy.deepcopy(dbn)
         with torch.no_grad():
-            for group in hm.layer_rates(dbn, 0.03):
+            for group in layer_rates(dbn, 0.03):
                 for parameter in group["params"]:
                     parameter.add_(group["lr"])
         x = torch.full((1, 1, 8, 8), 0.5 * levels)
-        steep = getattr(dbn[0].hidden, "scale", 1.0)
+        steep = dbn[0].hidden.steepness
         change = dbn[0].field("hidden", {"visible": x}) - before[0].field("hidden", {"visible": x})
         moves.append(steep * change[0, 0, 1, 1].item())
     assert moves == pytest.approx([0.03 * (0.5 * 16 + 1) / 4] * 4, rel=1e-4)
-    groups = hm.layer_rates(dbn, 0.03)
+    groups = layer_rates(dbn, 0.03)
     assert sum(len(group["params"]) for group in groups) == len(list(dbn.parameters()))
     real = DBN([hm.RBM(hm.Gaussian(6), hm.Bernoulli(4))])
-    assert sum(len(group["params"]) for group in hm.layer_rates(real, 0.1)) == len(list(real.parameters()))
+    assert sum(len(group["params"]) for group in layer_rates(real, 0.1)) == len(list(real.parameters()))

@@ -1,0 +1,69 @@
+"""How the model meets the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from harmonium.learning.history import Record
+from harmonium.learning.monitors.base import Monitor
+from harmonium.models import BoltzmannMachine
+from harmonium.units import Bernoulli, Spin
+
+if TYPE_CHECKING:
+    from harmonium.learning.training import Training
+
+_N_ROWS = 512
+
+
+class Energies(Monitor):
+    """How the model meets the data, on the last batch and up to 512 rows of the validation data.
+
+    `reconstruction` is the mean squared error of a reconstruction, `free_energy` the mean over the batch, `contrast`
+    the difference of the two phases, `free_energy_gap` training minus validation: far below zero means over-fitting.
+    `pseudo_likelihood` is `Σ_i log p(x_i | x_rest)` of binary data, estimated from one unit a sample.
+    """
+
+    @torch.no_grad()
+    def __call__(self, training: Training) -> Record:
+        """Return the metrics."""
+        model = training.model
+        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+            return {}
+        layer, (positive, negative, hidden) = model.data_layer, training.phases
+        x = positive[layer]
+        record = {"reconstruction": _scalar((model.mean(layer, positive) - x).square().mean())}
+        try:
+            free = model.energy({name: value for name, value in positive.items() if name not in hidden})
+        except ValueError:  # hidden layers that are tied to each other have no free energy in closed form
+            return record
+        below = {name: value for name, value in negative.items() if name not in hidden}
+        record["free_energy"] = _scalar(free.mean())
+        record["contrast"] = record["free_energy"] - _scalar(model.energy(below).mean())
+        if isinstance(model.layer(layer), Bernoulli | Spin) and len(below) == 1:
+            record["pseudo_likelihood"] = _scalar(_pseudo_likelihood(model, x, free, training.epoch))
+        if training.validation is not None:
+            valid = {name: value[:_N_ROWS] for name, value in training.validation.items() if name not in hidden}
+            if set(valid) == set(below):
+                record["validation_free_energy"] = _scalar(model.energy(valid).mean())
+                record["free_energy_gap"] = record["free_energy"] - record["validation_free_energy"]
+        return record
+
+
+def _pseudo_likelihood(model: BoltzmannMachine, x: Tensor, free: Tensor, epoch: int) -> Tensor:
+    """Estimate `Σ_i log p(x_i | x_rest)`: n times `log σ(F(x with unit i flipped) - F(x))`, i walking over all."""
+    units = model.layer(model.data_layer)
+    rows = x.flatten(1).clone()
+    n = rows.shape[1]
+    chain = torch.arange(len(rows), device=x.device)
+    site = (chain * 7919 + epoch * 104729) % n
+    low, high = units.bounds()
+    rows[chain, site] = low + high - rows[chain, site]
+    return n * logsigmoid(model.energy(rows.reshape(x.shape)) - free).mean()
+
+
+def _scalar(x: Tensor) -> float:
+    return float(x.item())

@@ -1,0 +1,42 @@
+"""Hidden units that carry nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from harmonium.learning.history import Record
+from harmonium.learning.monitors.base import Monitor
+from harmonium.models import BoltzmannMachine
+
+if TYPE_CHECKING:
+    from harmonium.learning.training import Training
+
+
+class HiddenUnits(Monitor):
+    """Hidden units that never fire (mean below 1 % of the range on the whole batch) or are always on (above 99 %)."""
+
+    @torch.no_grad()
+    def __call__(self, training: Training) -> Record:
+        """Return the counts."""
+        model = training.model
+        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+            return {}
+        record: Record = {}
+        for name in training.phases.hidden:
+            units = model.layer(name)
+            low, high = units.bounds()
+            if not math.isfinite(high - low):
+                continue
+            values = training.phases.positive[name].flatten(end_dim=-len(units.shape) - 1)
+            activity = (values - low) / (high - low)
+            counts = {
+                "n_hidden": activity[0].numel(),
+                "dead": int((activity.amax(0) < 0.01).sum()),
+                "saturated": int((activity.amin(0) > 0.99).sum()),
+            }
+            record |= {key: record.get(key, 0) + n for key, n in counts.items()}
+            record.setdefault("activity", activity.mean().item())
+        return record

@@ -1,0 +1,58 @@
+"""Whether persistent chains mix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from harmonium.learning.history import Record
+from harmonium.learning.monitors.base import Monitor
+from harmonium.models import BoltzmannMachine
+from harmonium.samplers import effective_sample_size, split_r_hat
+from harmonium.types import State
+
+if TYPE_CHECKING:
+    from harmonium.learning.training import Training
+
+
+class Mixing(Monitor):
+    """R-hat and effective sample size of persistent chains, followed by the sum of their visible units.
+
+    Looks back over the last `n_draws` updates; the parameters move meanwhile, so this is a symptom, not a proof.
+    """
+
+    def __init__(self, n_draws: int = 100) -> None:
+        self.n_draws = n_draws
+        self.trace: list[Tensor] = []
+
+    def on_update(self, training: Training) -> None:
+        """Note where the chains are."""
+        model = training.model
+        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+            return
+        if not training.objective.persistent:
+            return
+        negative = training.phases.negative[model.data_layer]
+        self.trace.append(negative.flatten(1).sum(1))
+        del self.trace[: -self.n_draws]
+
+    def __call__(self, training: Training) -> Record:
+        """Return R-hat and the effective sample size of the trace."""
+        if len(self.trace) < 20:
+            return {}
+        draws = torch.stack(self.trace, dim=1)
+        return {
+            "r_hat": split_r_hat(draws).item(),
+            "ess": effective_sample_size(draws).item(),
+            "n_draws": len(self.trace),
+        }
+
+    def state_dict(self) -> State:
+        """Return the trace."""
+        return {"trace": torch.stack(self.trace)} if self.trace else {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up the trace."""
+        self.trace = list(state["trace"].unbind(0)) if "trace" in state else []

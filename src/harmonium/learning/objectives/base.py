@@ -1,0 +1,121 @@
+"""What an objective is: a loss, its gradient, what it carries from update to update, and what it measures."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.models.layers import data_layer
+from harmonium.types import State, as_state
+
+
+class Phases(NamedTuple):
+    """The two states whose energies are contrasted, hidden layers at their means where they are known.
+
+    `hidden` names the layers that no row of the batch held.
+    """
+
+    positive: State
+    negative: State
+    hidden: tuple[str, ...] = ()
+
+
+class Case(NamedTuple):
+    """A model, a law of data and an objective that have nothing to learn: the gradient is zero on average.
+
+    `objective(generator=…)` makes the objective, its chains at the law of the model if it has any; `draw(n,
+    generator=…)` draws a batch.
+    """
+
+    objective: Callable[..., Objective]
+    model: nn.Module
+    draw: Callable[..., State]
+
+
+class Objective(ABC):
+    """What is made small. A new objective needs `loss`; the rest are hooks with defaults.
+
+    A batch is a state: a mapping from the names of layers to their values; a bare tensor is the data layer.
+    """
+
+    n_steps: int | None = None
+    """The steps that chains take in an update, for objectives that run chains: a guard may raise it."""
+
+    persistent: ClassVar[bool] = False
+    """Whether chains go on from update to update, so that it can be watched how they mix."""
+
+    weighs_rows: ClassVar[bool] = False
+    """Whether rows of the data may have weights."""
+
+    @classmethod
+    def examples(cls) -> list[Case]:
+        """Return cases in which there is nothing to learn, which the contract is held to; none if no law is its."""
+        return []
+
+    def check(self, model: nn.Module) -> None:  # noqa: B027  (a hook: most train any model)
+        """Raise a TypeError unless it can train this model."""
+
+    @abstractmethod
+    def loss(
+        self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the mean loss of a batch, differentiable in the parameters."""
+
+    def accumulate_grad(
+        self,
+        model: nn.Module,
+        batch: Tensor | Mapping[str, Tensor],
+        *,
+        weight: Tensor | None = None,
+        index: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Phases | None:
+        """Add the gradient of the loss to the gradients: by autograd, unless there is a closed form.
+
+        `weight` has one value a sample, `index` the numbers of the rows in the data. Returns the two phases of a
+        contrast, for those who look on.
+        """
+        if weight is not None:
+            raise ValueError(f"{type(self).__name__} has no weights of rows. Leave `weights` out.")
+        with torch.enable_grad():
+            self.loss(model, batch, generator=generator).backward()
+        return None
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Return parameters of its own that learn with those of the model."""
+        return iter(())
+
+    def measured(self) -> dict[str, float]:
+        """Return what the last update measured, by its name."""
+        return {}
+
+    def state_dict(self) -> State:
+        """Return what must survive between updates."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (a hook: most carry nothing)
+        """Take it up again."""
+
+
+def data_alone(model: nn.Module, batch: Tensor | Mapping[str, Tensor], objective: Objective) -> Tensor:
+    """Return the data layer of a batch for an objective that learns from it alone."""
+    layer = data_layer(model)
+    state = as_state(batch, layer)
+    if set(state) != {layer}:
+        raise ValueError(
+            f"{type(objective).__name__} learns from layer {layer!r} alone. Got {list(state)}. Leave the others out."
+        )
+    return state[layer]
+
+
+def check_objective(objective: object) -> None:
+    """Raise unless this is an objective."""
+    if not isinstance(objective, Objective):
+        raise TypeError(
+            f"`objective` must be an Objective, such as CD() or PCD(). Got {objective!r}. A loss of your own is a "
+            "class with a method `loss(model, batch, *, generator=None)` that extends Objective."
+        )

@@ -1,0 +1,55 @@
+"""The parameters, averaged over updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from harmonium.learning.transforms.base import Transform
+from harmonium.types import State
+
+
+@dataclass
+class ParameterAverage(Transform):
+    """Keep an exponential average of the parameters, `θ̄ ← decay·θ̄ + (1 - decay)·θ`.
+
+    Often a better model than the last one. The average starts at update `start`; `swap(model)` exchanges the
+    parameters with their average.
+    """
+
+    decay: float = 0.999
+    start: int = 0
+    n_updates: int = 0
+    average: State = field(default_factory=dict, repr=False)
+
+    @torch.no_grad()
+    def after(self, model: nn.Module) -> None:
+        """Take the new parameters into the average."""
+        self.n_updates += 1
+        if self.n_updates <= self.start:
+            return
+        for name, parameter in model.named_parameters():
+            if name in self.average:
+                self.average[name].lerp_(parameter, 1 - self.decay)
+            else:
+                self.average[name] = parameter.detach().clone()
+
+    @torch.no_grad()
+    def swap(self, model: nn.Module) -> None:
+        """Exchange the parameters of the model with their average."""
+        for name, parameter in model.named_parameters():
+            if name in self.average:
+                kept = parameter.clone()
+                parameter.copy_(self.average[name])
+                self.average[name] = kept
+
+    def state_dict(self) -> State:
+        """Return the average and the count of updates."""
+        return {**self.average, "n_updates": torch.tensor(self.n_updates)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take them up again."""
+        self.average = {name: value.clone() for name, value in state.items() if name != "n_updates"}
+        self.n_updates = int(state["n_updates"])

@@ -1,0 +1,32 @@
+"""The layers of any model by their names: what a batch may hold."""
+
+from __future__ import annotations
+
+from harmonium.models.dbn import DBN
+from harmonium.models.jem import JEM
+from harmonium.models.machine import BoltzmannMachine
+
+X, Y = "x", "y"
+"""The layers of a neural energy: the data, and the class of a joint model."""
+
+
+def data_layer(model: object) -> str:
+    """Return the name of the layer that a bare tensor stands for: `"x"` where a model does not name it.
+
+    >>> from harmonium.models.layers import data_layer
+    >>> data_layer(RBM(Bernoulli(3), Bernoulli(2)))
+    'visible'
+    """
+    return model.data_layer if isinstance(model, BoltzmannMachine | DBN) else X
+
+
+def layers_of(model: object) -> tuple[str, ...]:
+    """Return the names of the layers that a state of the model may hold, the data layer first."""
+    if isinstance(model, BoltzmannMachine):
+        return (model.data_layer, *(name for name in model.units if name != model.data_layer))
+    return (X, Y) if isinstance(model, JEM) else (data_layer(model),)
+
+
+def paired_layers(model: object) -> tuple[str, ...]:
+    """Return the layers that a tuple of parts stands for: data, and labels where the model has a place for them."""
+    return (X, Y) if isinstance(model, JEM) else (data_layer(model),)
