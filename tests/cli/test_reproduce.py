@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from harmonium.cli.commands import app
-from harmonium.cli.signals import SignalGuard, Stopped
+from harmonium.cli.commands import make_app
+from harmonium.cli.signals import Stopped, StopSignals
 from harmonium.data import load
 from harmonium.experiments.table1 import cells as table1
 from harmonium.experiments.table1.feature_recipe import FeatureRecipe
@@ -23,13 +23,13 @@ def test_a_table_is_written_and_its_cells_are_kept(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
     command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--seeds", "2", "--out", str(tmp_path)]
-    first = CliRunner().invoke(app, command)
+    first = CliRunner().invoke(make_app(), command)
     assert first.exit_code == 0, first.output
     assert first.output.count("epoch 1/1  update") == 2  # the progress of both trainings
     assert "| digits | 3 |" in (tmp_path / "table1.md").read_text()
     cells = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?-sample.json")}
     assert set(cells) == {"digits-3-0-sample.json", "digits-3-1-sample.json"}
-    assert CliRunner().invoke(app, command).exit_code == 0
+    assert CliRunner().invoke(make_app(), command).exit_code == 0
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?-sample.json")} == cells
 
 
@@ -38,27 +38,27 @@ def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
     command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--out"]
-    on_update = SignalGuard.on_update
+    on_update = StopSignals.on_update
 
-    def interrupt(guard: SignalGuard, training: Training) -> None:
-        on_update(guard, training)
+    def interrupt(signals: StopSignals, training: Training) -> None:
+        on_update(signals, training)
         if training.update == 3:
             signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SignalGuard, "on_update", interrupt)
-        stopped = CliRunner().invoke(app, [*command, str(tmp_path / "stopped")])
+        patch.setattr(StopSignals, "on_update", interrupt)
+        stopped = CliRunner().invoke(make_app(), [*command, str(tmp_path / "stopped")])
     assert isinstance(stopped.exception, Stopped)
     assert "Go on with the same command" in str(stopped.exception)
     assert [path.name for path in (tmp_path / "stopped" / "digits-3-0.checkpoints").iterdir()] == ["update-000000003"]
     for name in ("stopped", "whole"):
-        assert CliRunner().invoke(app, [*command, str(tmp_path / name)]).exit_code == 0
+        assert CliRunner().invoke(make_app(), [*command, str(tmp_path / name)]).exit_code == 0
     files = [tmp_path / name / "digits-3-0.safetensors" for name in ("stopped", "whole")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["reproduce", "table1", "--data", "moons", "--out", str(tmp_path)])
+    result = CliRunner().invoke(make_app(), ["reproduce", "table1", "--data", "moons", "--out", str(tmp_path)])
     assert isinstance(result.exception, ValueError)
     assert "Table 1 has mnist" in str(result.exception)
     assert load("moons").kind == "real"  # it exists, but is not in the table

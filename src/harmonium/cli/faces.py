@@ -10,7 +10,7 @@ import typer
 
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
-from harmonium.cli.signals import SignalGuard
+from harmonium.cli.signals import StopSignals
 from harmonium.evaluation.images.inception import inception as inception_of
 from harmonium.experiments.faces.folder import TABLE, FaceRun
 from harmonium.experiments.faces.pictures import face_pictures
@@ -69,9 +69,9 @@ def faces_command(
     run.open()
     images = run.images(data_dir)
     show.line(f"data: {images}")
-    with SignalGuard().installed() as guard:
-        dbn = train_faces(run, images, callbacks=(guard,), say=show.line)
-        guard.done(f"Stopped and saved. Go on with the same command; the folder is {folder}.")
+    with StopSignals().installed() as signals:
+        dbn = train_faces(run, images, callbacks=(signals,), say=show.line)
+        signals.done(f"Stopped and saved. Go on with the same command; the folder is {folder}.")
     if dbn is None:
         raise ValueError(f"Training did not reach its last epoch. Go on with the same command; the folder is {folder}.")
     drawn = draw_all(run, dbn, images)

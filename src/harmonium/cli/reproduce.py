@@ -11,7 +11,7 @@ import typer
 from harmonium.cli.faces import faces_command
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
-from harmonium.cli.signals import SignalGuard
+from harmonium.cli.signals import StopSignals
 from harmonium.experiments.table1.cells import (
     PAPER,
     RECIPES,
@@ -84,6 +84,6 @@ def table1_command(
 
 def learn(cell: Cell, show: Show) -> None:
     """Learn the filters of a cell with its progress shown; a signal stops it after the update at hand, saved."""
-    with SignalGuard().installed() as guard, show.progress(cell.recipe.epochs) as progress:
-        train_cell(cell, callbacks=(guard, progress), on_message=show.line)
-        guard.done(f"Stopped and saved. Go on with the same command; the folder is {cell.folder}.")
+    with StopSignals().installed() as signals, show.progress(cell.recipe.epochs) as progress:
+        train_cell(cell, callbacks=(signals, progress), on_message=show.line)
+        signals.done(f"Stopped and saved. Go on with the same command; the folder is {cell.folder}.")

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from harmonium.plots.grids import mosaic, save_grid
-from harmonium.plots.style import BLUE, GRAY, INK, chart, new_figure, picture
+from harmonium.plots.grids import image_rows, save_grid
+from harmonium.plots.style import BLUE, GRAY, INK, chart, new_figure
 
 
 def write_face_pictures(samples: Tensor, groups: Mapping[str, dict[str, Tensor]], folder: Path) -> list[Path]:
@@ -24,23 +23,6 @@ def write_face_pictures(samples: Tensor, groups: Mapping[str, dict[str, Tensor]]
             paths.append(folder / f"{name}.png")
             image_rows(rows).savefig(paths[-1])
     return paths
-
-
-def image_rows(rows: dict[str, Tensor]) -> Figure:
-    """Return rows of images `(n, channels, height, width)` in [0, 1], one below the other, each with its name.
-
-    >>> figure = image_rows({"data": torch.zeros(4, 3, 8, 8), "made": torch.ones(4, 3, 8, 8)})
-    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    ['data', 'made']
-    """
-    images = torch.cat(list(rows.values()))
-    n_columns, height = len(images) // len(rows), images.shape[-2]
-    sheet = mosaic(images, tuple(images.shape[1:]), n_columns, limits=(0.0, 1.0))
-    figure = new_figure(8.0, 8.0 * sheet.shape[0] / sheet.shape[1] + 0.2)
-    axes = picture(figure, 1, 1, 1)
-    axes.imshow(sheet.numpy(), interpolation="nearest")
-    axes.set_yticks([i * (height + 1) + (height - 1) / 2 for i in range(len(rows))], list(rows))
-    return figure
 
 
 def frechet_curve(records: dict[str, Any]) -> Figure:
