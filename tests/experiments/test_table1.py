@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from harmonium.data import Data, load
 from harmonium.evaluation.classify.svm_protocol import svm_protocol
-from harmonium.experiments.table1.cells import MEMORY, MINUTES, RECIPES, Cell, score_cell, table_of, train_cell, within
+from harmonium.experiments import open_experiment
+from harmonium.experiments.table1.cell import MEMORY, MINUTES, RECIPES, Cell, read_cells, table_of, within
 from harmonium.experiments.table1.feature_recipe import (
     FeatureRecipe,
     draw_training_patches,
@@ -21,7 +21,7 @@ from harmonium.experiments.table1.feature_recipe import (
     on_images,
 )
 from harmonium.learning import Callback, Training
-from harmonium.runs.checkpoints import Checkpoints
+from harmonium.plots import write_panels
 
 RECIPE = FeatureRecipe(
     n_filters=48,
@@ -54,13 +54,21 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def cell_of(digits: Data, folder: Path, levels: int = 255, seed: int = 0, recipe: FeatureRecipe = RECIPE) -> Cell:
+    cell = Cell(folder=folder, recipe=recipe, data_name="digits", seed=seed, levels=levels)
+    cell.data = digits
+    return cell
+
+
 def pixels(data: Data) -> list[tuple[torch.Tensor, torch.Tensor]]:
     parts = [(data.train, data.train_labels), (data.valid, data.valid_labels), (data.test, data.test_labels)]
     return [(x.flatten(1).float(), y) for x, y in parts if x is not None and y is not None]
 
 
 def test_features_beat_a_linear_classifier_on_pixels(digits: Data, tmp_path: Path) -> None:
-    record = score_cell(Cell(digits, 255, 0, tmp_path, RECIPE))
+    cell = cell_of(digits, tmp_path / "cell")
+    assert cell.train()
+    record = cell.score(reading="mean")
     linear = svm_protocol(*pixels(digits), costs=RECIPE.costs)
     assert record["error"] + 2 * record["standard_error"] < linear.error
     assert record["n_test"] == 997
@@ -111,20 +119,46 @@ def test_filters_on_images_are_those_on_patches(digits: Data) -> None:
 
 
 def test_finished_cells_are_kept_and_stopped_ones_go_on(digits: Data, tmp_path: Path) -> None:
-    cell = Cell(digits, 255, 3, tmp_path, SMALL)
-    first = score_cell(cell)
-    filters = cell.path(suffix=".safetensors")
+    cell = cell_of(digits, tmp_path / "cell", seed=3, recipe=SMALL)
+    with pytest.raises(ValueError, match="has no model yet"):
+        cell.score()
+    assert cell.train()
+    first = cell.score()
+    filters, scores = cell.folder / "model.safetensors", cell.folder / "evaluation.json"
     written = filters.stat().st_mtime_ns
-    assert score_cell(cell) == json.loads(json.dumps(first))
-    cell.path().unlink()  # as if it had been stopped after the filters
-    again = score_cell(cell)
-    assert filters.stat().st_mtime_ns == written
+    assert cell.score() == json.loads(json.dumps(first))
+    scores.unlink()  # as if it had been stopped after the filters
+    assert cell.train() and filters.stat().st_mtime_ns == written
+    again = cell.score()
     assert again["error"] == first["error"]
     assert again["cpu_seconds"] > again["filter_seconds"] == first["filter_seconds"] > 0
-    other = Cell(digits, 255, 3, tmp_path, dataclasses.replace(SMALL, grid=2))
-    for work in (score_cell, train_cell):
+    assert cell.score(reading="mean")["reading"] == "mean"
+    assert [record["reading"] for record in read_cells(tmp_path)] == ["sample", "mean"]
+    other = cell_of(digits, cell.folder, seed=3, recipe=dataclasses.replace(SMALL, grid=2))
+    for work in (other.score, other.train):
         with pytest.raises(ValueError, match="other settings"):
-            work(other)
+            work()
+
+
+def test_a_cell_is_a_run(digits: Data, tmp_path: Path) -> None:
+    """Its folder has the files of any run, it is opened from them with its settings, and it has a report."""
+    recipe = dataclasses.replace(SMALL, contrast_floor=None)
+    cell = cell_of(digits, tmp_path / "cell", levels=3, recipe=recipe)
+    cell.train()
+    cell.score(reading="mean")
+    names = {"config.toml", "metrics.jsonl", "timing.jsonl", "model.safetensors", "checkpoints", "evaluation.json"}
+    assert {path.name for path in cell.folder.iterdir()} == names | {".lock"}
+    found = open_experiment(cell.folder)
+    assert isinstance(found, Cell) and found.recipe == recipe and found.levels == 3
+    found.begin()  # the same settings
+    listed = found.listed()
+    assert (listed.data, listed.model, listed.n_epochs, listed.epochs) == ("digits", "table1", 3, 3)
+    assert "error" in listed.score and "(mean)" in listed.score
+    found.data = digits
+    write_panels(found.folder, found.sentences(), found.settings(), found.metrics(), found.panels())
+    text = (cell.folder / "report.html").read_text()
+    assert "N = 3, read as mean, errs on" in text and "Test errors" in text
+    assert {"filters.png", "errors.png"} <= {path.name for path in cell.figures.iterdir()}
 
 
 class StopAfter(Callback):
@@ -140,20 +174,19 @@ class StopAfter(Callback):
 @pytest.mark.parametrize("levels", [1, 255])
 def test_learning_that_was_stopped_ends_with_the_same_filters(digits: Data, levels: int, tmp_path: Path) -> None:
     """Stopped within the first epoch and at the end of the second, which has 16 updates."""
-    whole, stopped = (Cell(digits, levels, 1, tmp_path / name, SMALL) for name in ("whole", "stopped"))
-    train_cell(whole)
+    whole, stopped = (cell_of(digits, tmp_path / name, levels, 1, SMALL) for name in ("whole", "stopped"))
+    assert whole.train()
     halves = []
     for updates in (5, 32):
-        assert train_cell(stopped, callbacks=(StopAfter(updates),)) is None
-        assert not stopped.path(suffix=".safetensors").exists()
-        tensors, values = Checkpoints(stopped.path(suffix=".checkpoints")).load() or ({}, {})
+        assert not stopped.train(callbacks=(StopAfter(updates),))
+        assert not (stopped.folder / "model.safetensors").exists()
+        tensors, values = stopped.checkpoints.load() or ({}, {})
         assert values["update"] == updates
         halves.append(tensors["model.couplings.0.weight"])
-    assert train_cell(stopped) is not None
-    assert not stopped.path(suffix=".checkpoints").exists()
-    files = [cell.path(suffix=".safetensors") for cell in (whole, stopped)]
-    assert files[0].read_bytes() == files[1].read_bytes()
-    final = load_file(files[0])["couplings.0.weight"]
+    assert stopped.train()
+    for name in ("model.safetensors", "metrics.jsonl"):
+        assert (whole.folder / name).read_bytes() == (stopped.folder / name).read_bytes()
+    final = whole.parameters()["couplings.0.weight"]
     assert not any(torch.equal(half, final) for half in halves)  # there was something left to learn
 
 

@@ -125,7 +125,8 @@ class Bar(Callback):
 
     def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
         """Show the monitors."""
-        self.bar.update(self.task, completed=training.epoch, description=monitors(record, self.watched))
+        text = monitors(record, self.watched)
+        self.bar.update(self.task, completed=training.epoch, total=training.epochs, description=text)
 
 
 def monitors(record: dict[str, Any], watched: Mapping[str, str]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
+from harmonium.cli.finish import check_device, finish, finish_experiment
 from harmonium.cli.flags import flag_settings
+from harmonium.cli.opening import open_any
 from harmonium.cli.options import (
     DataDir,
     Json,
@@ -22,8 +23,7 @@ from harmonium.cli.options import (
     parse_assignments,
 )
 from harmonium.cli.show import Show
-from harmonium.cli.signals import StopSignals
-from harmonium.runs import Config, Run, evaluate, next_folder, prepare, resolve, settled, train
+from harmonium.runs import Config, Run, next_folder, prepare, resolve, settled
 from harmonium.runs.config import chosen, merge, read_toml
 
 RUNS = Path("runs")
@@ -89,8 +89,13 @@ def resume_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) 
     """Go on with a run that was stopped or killed.
 
     It ends exactly, bit for bit, as if it had never been interrupted. A run that is finished is only evaluated again.
+    The folder of an experiment goes on as well.
     """
-    finish(Run.open(run), Show(as_json=as_json, quiet=quiet))
+    opened, show = open_any(run), Show(as_json=as_json, quiet=quiet)
+    if isinstance(opened, Run):
+        finish(opened, show)
+    else:
+        finish_experiment(opened, show)
 
 
 def demo_command(
@@ -120,46 +125,3 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> N
     run = Run.create(folder, config, overwrite=overwrite)
     run.prepared = prepared
     finish(run, show)
-
-
-def finish(run: Run, show: Show) -> None:
-    """Train a run to its end, then evaluate it and write its report."""
-    check_device(run.config.run.device)
-    with StopSignals().installed() as signals, show.warnings():
-        show.line(f"data: {run.data()}")
-        with show.progress(run.config.training.epochs, run.kind.watched) as callback:
-            training = train(run, callbacks=[signals, callback], on_message=show.warn)
-        signals.done(f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}")
-        show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
-        show.line(f"trained {training.epoch} epochs, {training.update:,} updates in {training.seconds:.1f} s")
-        if run.config.run.evaluate:
-            show.line("evaluating …")
-            scores = evaluate(run)
-            run.write_evaluation(scores)
-            show.scores(run, scores)
-        if run.config.run.report:
-            write_report(run, show)
-    show.event("done", folder=str(run.folder))
-    show.line(f"run: {run.folder}")
-
-
-def write_report(run: Run, show: Show) -> None:
-    """Write the pictures and the report, if what draws them is installed."""
-    try:
-        from harmonium.plots import write_report as write
-    except ImportError as error:
-        show.warn(f'No report is written: {error}. Install what it needs with: pip install "harmonium[plots]"')
-        return
-    path = write(run)
-    show.event("report", path=str(path))
-    show.line(f"report: {path}")
-
-
-def check_device(name: str) -> None:
-    """Raise unless the device can be used here."""
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"There is no device {name!r}. Use cpu or cuda.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("No CUDA device can be used here. Use --device cpu.")

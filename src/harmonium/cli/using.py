@@ -13,17 +13,18 @@ from torch import Tensor
 
 import harmonium
 from harmonium import native
+from harmonium.cli.finish import write_report
+from harmonium.cli.opening import open_any
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
 from harmonium.cli.training import RUNS
-from harmonium.cli.training import write_report as report_on
 from harmonium.runs import (
     KINDS,
     Run,
     draw,
     evaluate,
-    find_runs,
+    find_folders,
     inpaint,
     inventory,
     score_samples,
@@ -144,10 +145,10 @@ def evaluate_command(
 
 
 def report_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Draw the figures of a run again and write its report.html."""
-    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    """Draw the figures of a run, or of an experiment, again and write its report.html."""
+    opened, show = open_any(run), Show(as_json=as_json, quiet=quiet)
     with StopSignals().installed(), show.warnings():
-        report_on(opened, show)
+        write_report(opened, show)
 
 
 def list_command(
@@ -155,23 +156,18 @@ def list_command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the runs in a folder with their scores."""
+    """List the runs and experiments in a folder with their scores."""
     show = Show(as_json=as_json, quiet=quiet)
     table = Table("run", "data", "model", "size", "epochs", "score", box=None, pad_edge=False)
-    runs = find_runs(folder) if folder.is_dir() else []
+    runs = [open_any(path) for path in find_folders(folder)] if folder.is_dir() else []
     for run in runs:
-        scores, config, done = run.evaluation() or {}, run.config, run.n_epochs
+        line, scores = run.listed(), run.evaluation() or {}
         accuracy = scores.get("accuracy", {}).get("test", {})
-        event = {"folder": str(run.folder), "data": config.data.name, "model": config.model.kind, "epochs": done}
-        show.event("run", **event, test=scores.get("test", {}), **({"accuracy": accuracy} if accuracy else {}))
-        table.add_row(
-            str(run.folder),
-            config.data.name,
-            config.model.kind,
-            run.kind.size(config),
-            f"{done}/{config.training.epochs}",
-            (run.kind.headline(scores) if scores else "") or "–",
-        )
+        event = {"folder": str(run.folder), "data": line.data, "model": line.model, "epochs": line.n_epochs}
+        event |= {"test": scores.get("test", {}), "score": line.score}
+        show.event("run", **event, **({"accuracy": accuracy} if accuracy else {}))
+        epochs = f"{line.n_epochs}/{line.epochs}"
+        table.add_row(str(run.folder), line.data, line.model, line.size, epochs, line.score or "–")
     if runs:
         show.table(table)
     else:

@@ -11,15 +11,16 @@ import torch
 from harmonium.evaluation.free_energies import free_energies
 from harmonium.plots.page import Section, page, to_png
 from harmonium.plots.panels import draw_panel
-from harmonium.plots.sections import SECTIONS, shown_limits
+from harmonium.plots.sections import SECTIONS, learning_curves, shown_limits
 from harmonium.plots.verdict import health, verdict
 from harmonium.runs.atomic import write_atomic
 from harmonium.runs.folder import FIGURES, REPORT
 from harmonium.runs.kinds import AnyKind, PanelMaker
+from harmonium.runs.panels import Panel
 from harmonium.runs.subject import Subject
 from harmonium.runs.trained import Trained
 
-__all__ = ["Reportable", "write_page", "write_report"]
+__all__ = ["Reportable", "write_page", "write_panels", "write_report"]
 
 
 class Reportable(Protocol):
@@ -80,6 +81,19 @@ def write_page(
     text = page(f"Run {folder.name}", verdict, messages, settings, drawn)
     write_atomic(folder / REPORT, text.encode())
     return folder / REPORT
+
+
+def write_panels(
+    folder: Path,
+    sentences: Sequence[str],
+    settings: Mapping[str, Mapping[str, Any]],
+    records: Sequence[Mapping[str, Any]],
+    panels: Iterable[Panel],
+) -> Path:
+    """Write the report of what is no run of one model: its sentences, its panels, and the curves of its metrics."""
+    learned = learning_curves(records)
+    sections = [*([] if learned is None else [learned]), *(draw_panel(panel) for panel in panels)]
+    return write_page(folder, sentences, health(None, records), settings, sections)
 
 
 def make_section(section: str | PanelMaker, subject: Subject) -> Section | None:

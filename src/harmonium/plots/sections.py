@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -51,7 +51,11 @@ _N_SHOWN = 16
 
 def learning(subject: Subject) -> Section | None:
     """Return the curves of the metrics."""
-    records = subject.trained.records
+    return learning_curves(subject.trained.records)
+
+
+def learning_curves(records: Sequence[Mapping[str, Any]]) -> Section | None:
+    """Return a chart for each metric of the epochs that has a caption."""
     pictures = [
         Picture(f"curve-{panel[0].replace('_', '-')}", _CAPTIONS[panel[0]], curves(records, [panel]))
         for panel in panels_of(records)

@@ -4,13 +4,13 @@ from harmonium.runs.build import prepare
 from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
 from harmonium.runs.config import ConfigError, read_config, resolve
 from harmonium.runs.export import write_array, write_table
-from harmonium.runs.folder import RunFolder
+from harmonium.runs.folder import RunFolder, find_folders
 from harmonium.runs.generation import score_samples
 from harmonium.runs.inpaint import Inpainting, inpaint
 from harmonium.runs.inventory import Available, inventory
 from harmonium.runs.kinds import KINDS, Kind
 from harmonium.runs.recorder import Recorder
-from harmonium.runs.run import Run, find_runs, next_folder, settled
+from harmonium.runs.run import Run, next_folder, settled
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.train import train
 from harmonium.runs.use import draw, evaluate
@@ -32,7 +32,7 @@ __all__ = [
     "Section",
     "draw",
     "evaluate",
-    "find_runs",
+    "find_folders",
     "inpaint",
     "inventory",
     "next_folder",

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tomli_w
 from safetensors.torch import load_file
@@ -22,6 +22,17 @@ CONFIG, METRICS, TIMING = "config.toml", "metrics.jsonl", "timing.jsonl"
 MODEL, EVALUATION, REPORT = "model.safetensors", "evaluation.json", "report.html"
 CHECKPOINTS, FIGURES, LOCK = "checkpoints", "figures", ".lock"
 FILES = (CONFIG, METRICS, TIMING, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
+
+
+class Listed(NamedTuple):
+    """The line of a run in a list: what it learns from, what it is, how far it has come, and its score, if any."""
+
+    data: str
+    model: str
+    size: str
+    n_epochs: int
+    epochs: int
+    score: str
 
 
 class RunFolder:
@@ -120,6 +131,12 @@ class RunFolder:
             remove_temporary(self.folder)
             self.checkpoints.tidy()
             yield
+
+
+def find_folders(root: Path) -> list[Path]:
+    """Return the folders of runs in a folder and those within, itself included, sorted by their names."""
+    patterns = (CONFIG, f"*/{CONFIG}", f"*/*/{CONFIG}")
+    return sorted(path.parent for pattern in patterns for path in root.glob(pattern))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

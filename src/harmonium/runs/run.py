@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from harmonium.data import DATASETS, Data
 from harmonium.runs.build import build_model, prepare
-from harmonium.runs.config import read_config
-from harmonium.runs.folder import CONFIG, MODEL, RunFolder
+from harmonium.runs.config import read_toml, resolve
+from harmonium.runs.folder import CONFIG, MODEL, Listed, RunFolder
 from harmonium.runs.kinds import KINDS, AnyKind
 from harmonium.runs.settings import Config
 from harmonium.runs.trained import Trained
@@ -40,7 +40,10 @@ class Run(RunFolder):
         path = Path(folder)
         if not (path / CONFIG).is_file():
             raise ValueError(f"{path} holds no run: there is no {CONFIG} in it. `harmonium list` shows the runs.")
-        return cls(path, read_config(path / CONFIG))
+        settings = read_toml(path / CONFIG)
+        if "experiment" in settings:
+            raise ValueError(f"{path} holds an experiment, not a run of one model: resume and report take it.")
+        return cls(path, resolve(settings))
 
     @property
     def kind(self) -> AnyKind:
@@ -98,6 +101,13 @@ class Run(RunFolder):
             self.evaluation(),
         )
 
+    def listed(self) -> Listed:
+        """Return its line in the list of runs."""
+        config, scores = self.config, self.evaluation()
+        score = "" if scores is None else self.kind.headline(scores)
+        size = self.kind.size(config)
+        return Listed(config.data.name, config.model.kind, size, self.n_epochs, config.training.epochs, score)
+
     @property
     def finished(self) -> bool:
         """Whether all epochs are done."""
@@ -130,8 +140,3 @@ def next_folder(root: Path, config: Config) -> Path:
         if path.name[len(stem) + 1 :].isdigit()
     ]
     return root / f"{stem}-{max(taken, default=0) + 1}"
-
-
-def find_runs(root: Path) -> list[Run]:
-    """Return the runs in a folder, itself included, sorted by their names."""
-    return [Run.open(path.parent) for path in sorted([*root.glob(CONFIG), *root.glob(f"*/{CONFIG}")])]
