@@ -217,7 +217,7 @@ def test_the_report_is_that_of_a_run(finished: Faces, data: Data, monkeypatch: p
     assert isinstance(found, Faces) and found.recipe == RECIPE and found.listed().score.startswith("Fréchet distance")
     found.data = data
     write_panels(found.folder, found.sentences(), found.settings(), found.metrics(), found.panels())
-    names = {path.stem for path in found.figures.iterdir()}
+    names = {path.stem for path in (found.folder / "figures").iterdir()}
     wanted = {"colored", "neighbors", "not_faces", "photographs", "reconstructions", "samples", "curve-pixels"}
     assert wanted <= names
     text = (found.folder / "report.html").read_text()

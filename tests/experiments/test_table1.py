@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,8 +17,8 @@ from harmonium.experiments.table1.cell import MEMORY, MINUTES, RECIPES, Cell, re
 from harmonium.experiments.table1.feature_recipe import (
     FeatureRecipe,
     draw_training_patches,
+    filter_training,
     fit_preparation,
-    learn_filters,
     on_images,
 )
 from harmonium.learning import Callback, Training
@@ -60,6 +61,14 @@ def cell_of(digits: Data, folder: Path, levels: int = 255, seed: int = 0, recipe
     return cell
 
 
+def learn_filters(
+    recipe: FeatureRecipe, patches: torch.Tensor, levels: int, *, generator: torch.Generator | None = None
+) -> Any:
+    training = filter_training(recipe, patches, levels, generator=generator)
+    training.run()
+    return training.model
+
+
 def pixels(data: Data) -> list[tuple[torch.Tensor, torch.Tensor]]:
     parts = [(data.train, data.train_labels), (data.valid, data.valid_labels), (data.test, data.test_labels)]
     return [(x.flatten(1).float(), y) for x, y in parts if x is not None and y is not None]
@@ -79,8 +88,8 @@ def test_filters_learn(digits: Data, levels: int) -> None:
     generator = torch.Generator().manual_seed(0)
     prepare = fit_preparation(RECIPE, digits.train, 16, generator=generator)
     patches = draw_training_patches(RECIPE, prepare(digits.train), generator=generator)
-    trained, _ = learn_filters(RECIPE, patches, levels, generator=generator)
-    untrained, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
+    trained = learn_filters(RECIPE, patches, levels, generator=generator)
+    untrained = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
     before, after = (
         (rbm.reconstruct(patches * levels) / levels - patches).square().mean() / patches.square().mean()
         for rbm in (untrained, trained)
@@ -103,7 +112,7 @@ def test_levels_change_the_noise_and_nothing_else(digits: Data) -> None:
     recipe = dataclasses.replace(RECIPE, epochs=0)
     means = []
     for levels in (1, 255):
-        rbm, _ = learn_filters(recipe, patches, levels, generator=torch.Generator().manual_seed(1))
+        rbm = learn_filters(recipe, patches, levels, generator=torch.Generator().manual_seed(1))
         h = rbm.hidden_mean(patches * levels)
         means.append((h / levels, rbm.visible_mean(h) / levels))
     assert torch.allclose(means[0][0], means[1][0], atol=1e-6)
@@ -112,7 +121,7 @@ def test_levels_change_the_noise_and_nothing_else(digits: Data) -> None:
 
 def test_filters_on_images_are_those_on_patches(digits: Data) -> None:
     x = torch.randn(2, 1, 7, 9, generator=torch.Generator().manual_seed(0))
-    rbm, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), x[:, :, :4, :4], 255)
+    rbm = learn_filters(dataclasses.replace(RECIPE, epochs=0), x[:, :, :4, :4], 255)
     wide = on_images(rbm, (1, 7, 9)).up(255 * x)
     assert wide.shape == (2, 48, 4, 6)
     assert torch.allclose(wide[:, :, 2:3, 5:6], rbm.hidden_mean(255 * x[:, :, 2:6, 5:9]), atol=1e-3)
@@ -158,7 +167,7 @@ def test_a_cell_is_a_run(digits: Data, tmp_path: Path) -> None:
     write_panels(found.folder, found.sentences(), found.settings(), found.metrics(), found.panels())
     text = (cell.folder / "report.html").read_text()
     assert "N = 3, read as mean, errs on" in text and "Test errors" in text
-    assert {"filters.png", "errors.png"} <= {path.name for path in cell.figures.iterdir()}
+    assert {"filters.png", "errors.png"} <= {path.name for path in (cell.folder / "figures").iterdir()}
 
 
 class StopAfter(Callback):

@@ -159,8 +159,13 @@ def list_command(
     """List the runs and experiments in a folder with their scores."""
     show = Show(as_json=as_json, quiet=quiet)
     table = Table("run", "data", "model", "size", "epochs", "score", box=None, pad_edge=False)
-    runs = [open_any(path) for path in find_folders(folder)] if folder.is_dir() else []
-    for run in runs:
+    folders = find_folders(folder) if folder.is_dir() else []
+    for path in folders:
+        try:
+            run = open_any(path)
+        except ValueError as error:  # the others are listed all the same
+            show.warn(f"{path} cannot be opened: {error}")
+            continue
         line, scores = run.listed(), run.evaluation() or {}
         accuracy = scores.get("accuracy", {}).get("test", {})
         event = {"folder": str(run.folder), "data": line.data, "model": line.model, "epochs": line.n_epochs}
@@ -168,7 +173,7 @@ def list_command(
         show.event("run", **event, **({"accuracy": accuracy} if accuracy else {}))
         epochs = f"{line.n_epochs}/{line.epochs}"
         table.add_row(str(run.folder), line.data, line.model, line.size, epochs, line.score or "–")
-    if runs:
+    if folders:
         show.table(table)
     else:
         show.line(f"There are no runs in {folder}. Make one with: harmonium demo")

@@ -95,7 +95,7 @@ class RunFolder:
     def cpu_seconds(self) -> float:
         """The time of processes that training has taken so far, over all stops."""
         lines = read_lines(self.folder / TIMING)
-        return float(lines[-1]["cpu_seconds"]) if lines else 0.0
+        return float(lines[-1].get("cpu_seconds", 0.0)) if lines else 0.0
 
     def evaluation(self) -> dict[str, Any] | None:
         """Return the scores, or None if the run has not been evaluated."""
@@ -105,13 +105,6 @@ class RunFolder:
     def write_evaluation(self, scores: dict[str, Any]) -> None:
         """Write the scores."""
         write_atomic(self.folder / EVALUATION, json.dumps(finite(scores), indent=2).encode() + b"\n")
-
-    @property
-    def figures(self) -> Path:
-        """The folder of the pictures, made when it is first asked for."""
-        path = self.folder / FIGURES
-        path.mkdir(exist_ok=True)
-        return path
 
     @property
     def n_epochs(self) -> int:

@@ -41,6 +41,16 @@ def is_score(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("value"), int | float) and math.isfinite(value["value"])
 
 
+def in_short(score: Mapping[str, Any]) -> str:
+    """Return an estimate in a few words: its value, its error if it has one, and whether not to rely on it.
+
+    >>> in_short({"value": -85.31, "error": 0.04, "trusted": False})
+    '-85.31 ± 0.04 (do not rely on it)'
+    """
+    error = f" ± {score['error']:.2g}" if score.get("error") else ""
+    return f"{score['value']:.2f}{error}" + (" (do not rely on it)" if score.get("trusted") is False else "")
+
+
 def likelihood_lines(scores: Mapping[str, Any]) -> list[str]:
     """Return the log-likelihoods with their bounds, what they compare with, and how the data were made, line by line.
 

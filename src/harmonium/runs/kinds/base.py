@@ -20,7 +20,7 @@ from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
 from harmonium.runs.trained import Trained
 from harmonium.runs.values import Prepared, complete, unit_values
-from harmonium.runs.words import likelihood_lines
+from harmonium.runs.words import in_short, likelihood_lines
 from harmonium.samplers import Gibbs, Sampler, sample
 
 S = TypeVar("S", bound=Section)
@@ -136,7 +136,7 @@ class Kind(ABC, Generic[S]):
 
     def headline(self, scores: Mapping[str, Any]) -> str:
         """Return the one score by which runs are listed, "" if there is none yet."""
-        return f"log-likelihood {scores['test']['text']}" if "test" in scores else ""
+        return f"log-likelihood {in_short(scores['test'])}" if "test" in scores else ""
 
     def verdict(self, scores: Mapping[str, Any]) -> list[str]:
         """Return sentences for the top of the report, in front of those on the log-likelihood."""
