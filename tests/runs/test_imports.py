@@ -1,4 +1,4 @@
-"""No import inside a function hides a cycle: who imports whom is at the top of each file, where import-linter reads it."""
+"""No import inside a function hides a cycle: all are at the top of the files, where import-linter reads them."""
 
 from __future__ import annotations
 
