@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from harmonium.runs import Config, Run
+from harmonium.runs import Run, read_config
 from harmonium.runs.checkpoints import read_checkpoint
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -111,7 +111,7 @@ batch_size = 32
 optimizer = "adam"
 learning_rate = 0.01
 """,
-    "joint": """
+    "jem": """
 [data]
 name = "moons"
 options = { n_samples = 400 }
@@ -127,7 +127,7 @@ optimizer = "sgd"
 learning_rate = 20.0
 momentum = 0.5
 average = 0.9
-[joint]
+[jem]
 class_chains = true
 renewal = 0.1
 n_tries = 30
@@ -220,7 +220,7 @@ def corrupt_files(folder: Path) -> list[str]:
             bad.append(str(error))
     if (folder / "model.safetensors").exists():
         load_file(folder / "model.safetensors")
-    Config.read(folder / "config.toml")
+    read_config(folder / "config.toml")
     text = (folder / "metrics.jsonl").read_bytes() if (folder / "metrics.jsonl").exists() else b""
     if text and not text.endswith(b"\n"):
         bad.append("metrics.jsonl ends within a line")

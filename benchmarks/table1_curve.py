@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from harmonium.experiments.table1.cells import PAPER, read_cells
+from harmonium.experiments.table1.cell import PAPER, read_cells
 from harmonium.plots.style import BLUE, GRAY, INK, chart, legend, new_figure
 
 Record = dict[str, Any]

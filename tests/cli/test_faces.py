@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harmonium.cli.entry import run
-from harmonium.experiments.faces.folder import SETTINGS, FaceRun
+from harmonium.experiments import Faces
 from harmonium.experiments.faces.recipe import DENSE, RECIPES
 
 
@@ -22,11 +22,11 @@ def test_networks_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str
 
 
 def test_a_folder_of_other_settings_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    FaceRun(tmp_path, 32, 1, RECIPES[DENSE][32]).open()
-    before = (tmp_path / SETTINGS).read_bytes()
+    Faces(folder=tmp_path, seed=1, recipe=RECIPES[DENSE][32]).begin()
+    before = (tmp_path / "config.toml").read_bytes()
     assert run(["reproduce", "faces", "--seed", "2", "--out", str(tmp_path)]) == 2
     assert "other settings" in capsys.readouterr().err
-    assert (tmp_path / SETTINGS).read_bytes() == before
+    assert (tmp_path / "config.toml").read_bytes() == before
 
 
 def test_missing_data_is_said_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from harmonium.cli.commands import app
-from harmonium.cli.signals import SignalGuard, Stopped
+from harmonium.cli.commands import make_app
+from harmonium.cli.signals import Stopped, StopSignals
 from harmonium.data import load
-from harmonium.experiments.table1 import cells as table1
+from harmonium.experiments.table1 import cell as table1
 from harmonium.experiments.table1.feature_recipe import FeatureRecipe
 from harmonium.learning import Training
 
@@ -22,15 +23,27 @@ def test_a_table_is_written_and_its_cells_are_kept(tmp_path: Path, monkeypatch: 
     """The table of a data set that needs no files."""
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
-    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--seeds", "2", "--out", str(tmp_path)]
-    first = CliRunner().invoke(app, command)
+    out = tmp_path / "table1"
+    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--seeds", "2", "--out", str(out)]
+    first = CliRunner().invoke(make_app(), command)
     assert first.exit_code == 0, first.output
     assert first.output.count("epoch 1/1  update") == 2  # the progress of both trainings
-    assert "| digits | 3 |" in (tmp_path / "table1.md").read_text()
-    cells = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?-sample.json")}
-    assert set(cells) == {"digits-3-0-sample.json", "digits-3-1-sample.json"}
-    assert CliRunner().invoke(app, command).exit_code == 0
-    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("digits-3-?-sample.json")} == cells
+    assert "| digits | 3 |" in (out / "table1.md").read_text()
+    cells = {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/evaluation.json")}
+    assert set(cells) == {"digits-3-0", "digits-3-1"}
+    assert CliRunner().invoke(make_app(), command).exit_code == 0
+    assert {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/evaluation.json")} == cells
+    listed = CliRunner().invoke(make_app(), ["list", str(tmp_path), "--json"])
+    events = [json.loads(line) for line in listed.output.splitlines()]
+    assert [(event["data"], event["model"], event["epochs"]) for event in events] == [("digits", "table1", 1)] * 2
+    assert all("(sample)" in event["score"] for event in events)
+    cell = str(out / "digits-3-0")
+    assert (out / "digits-3-0/report.html").is_file()
+    (out / "digits-3-0/report.html").unlink()
+    for again in (["report", cell], ["resume", cell]):
+        assert CliRunner().invoke(make_app(), again).exit_code == 0
+        assert (out / "digits-3-0/report.html").is_file()
+    assert "holds an experiment" in str(CliRunner().invoke(make_app(), ["sample", cell]).exception)
 
 
 def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,27 +51,28 @@ def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
     command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--out"]
-    on_update = SignalGuard.on_update
+    on_update = StopSignals.on_update
 
-    def interrupt(guard: SignalGuard, training: Training) -> None:
-        on_update(guard, training)
+    def interrupt(signals: StopSignals, training: Training) -> None:
+        on_update(signals, training)
         if training.update == 3:
             signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SignalGuard, "on_update", interrupt)
-        stopped = CliRunner().invoke(app, [*command, str(tmp_path / "stopped")])
+        patch.setattr(StopSignals, "on_update", interrupt)
+        stopped = CliRunner().invoke(make_app(), [*command, str(tmp_path / "stopped")])
     assert isinstance(stopped.exception, Stopped)
     assert "Go on with the same command" in str(stopped.exception)
-    assert [path.name for path in (tmp_path / "stopped" / "digits-3-0.checkpoints").iterdir()] == ["update-000000003"]
+    folder = tmp_path / "stopped" / "digits-3-0" / "checkpoints"
+    assert [path.name for path in folder.iterdir()] == ["update-000000003"]
     for name in ("stopped", "whole"):
-        assert CliRunner().invoke(app, [*command, str(tmp_path / name)]).exit_code == 0
-    files = [tmp_path / name / "digits-3-0.safetensors" for name in ("stopped", "whole")]
+        assert CliRunner().invoke(make_app(), [*command, str(tmp_path / name)]).exit_code == 0
+    files = [tmp_path / name / "digits-3-0" / "model.safetensors" for name in ("stopped", "whole")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["reproduce", "table1", "--data", "moons", "--out", str(tmp_path)])
+    result = CliRunner().invoke(make_app(), ["reproduce", "table1", "--data", "moons", "--out", str(tmp_path)])
     assert isinstance(result.exception, ValueError)
     assert "Table 1 has mnist" in str(result.exception)
     assert load("moons").kind == "real"  # it exists, but is not in the table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,17 +14,17 @@ from torch import Tensor, nn
 from harmonium.data import Data
 from harmonium.evaluation.images.feature_network import FeatureNetwork
 from harmonium.evaluation.images.frechet import frechet_distance
+from harmonium.experiments import Faces, open_experiment
 from harmonium.experiments.faces import pictures as pictures_module
-from harmonium.experiments.faces.folder import MODEL, FaceRun
 from harmonium.experiments.faces.network import principal_machine, reconstruct_faces, sample_faces, top_machine
-from harmonium.experiments.faces.pictures import color_faces, face_pictures, gray_of
+from harmonium.experiments.faces.pictures import color_faces, face_panels, gray_of
 from harmonium.experiments.faces.recipe import FaceRecipe
-from harmonium.experiments.faces.scores import draw_all, score_faces, table_of_faces
-from harmonium.experiments.faces.training import train_faces
+from harmonium.experiments.faces.scores import draw_all, table_of_faces
 from harmonium.laws.principal import PCAGaussian
 from harmonium.learning import Callback, Training
 from harmonium.models import DBN
-from harmonium.plots.faces import frechet_curve, write_face_pictures
+from harmonium.plots import write_panels
+from harmonium.runs.panels import ImageRows, Lines
 
 RECIPE = FaceRecipe(
     n_components=7,
@@ -56,8 +57,13 @@ def data() -> Data:
     return Data.of_splits("blobs", x.split([1000, 100, 100]), kind="levels", levels=255, note="blobs")
 
 
-def quiet(text: str) -> None:
-    """Say nothing."""
+MODEL = "model.safetensors"
+
+
+def faces_of(data: Data, folder: Path, recipe: FaceRecipe = RECIPE, **options: Any) -> Faces:
+    run = Faces(folder=folder, recipe=recipe, data_name="blobs", size=8, n_samples=400, n_steps=100, **options)
+    run.data = data
+    return run
 
 
 def test_the_lower_machine_is_probabilistic_pca(generator: torch.Generator) -> None:
@@ -102,23 +108,18 @@ def test_gray_is_kept_and_color_found(data: Data) -> None:
 
 
 @pytest.fixture(scope="module")
-def finished(data: Data, tmp_path_factory: pytest.TempPathFactory) -> FaceRun:
-    run = FaceRun(tmp_path_factory.mktemp("faces"), 8, 0, RECIPE, n_samples=400, n_steps=100, data="blobs")
-    run.open()
-    dbn = train_faces(run, data, say=quiet)
-    assert dbn is not None
-    score_faces(run, dbn, data, draw_all(run, dbn, data), network=PIXELS, say=quiet)
+def finished(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Faces:
+    run = faces_of(data, tmp_path_factory.mktemp("runs") / "faces")
+    assert run.train()
+    run.score(network=PIXELS)
     return run
 
 
-def test_samples_are_nearer_to_data_than_noise(finished: FaceRun, data: Data) -> None:
-    dbn = train_faces(finished, data, say=quiet)
-    assert dbn is not None
+def test_samples_are_nearer_to_data_than_noise(finished: Faces, data: Data) -> None:
     real = data.train.float().flatten(1) / 255
-    drawn = draw_all(finished, dbn, data)
-    distance = {name: frechet_distance(real, x.flatten(1)) for name, x in drawn.items()}
+    distance = {name: frechet_distance(real, x.flatten(1)) for name, x in draw_all(finished).items()}
     assert distance["dbn"] < 0.5 * distance["noise"]
-    untrained = DBN([*list(dbn)[:-1], top_machine(RECIPE, generator=finished.generator(7))])
+    untrained = DBN([*list(finished.network())[:-1], top_machine(RECIPE, generator=finished.generator(7))])
     before = sample_faces(untrained, 400, n_steps=100, generator=finished.generator(1))
     assert distance["dbn"] < frechet_distance(real, before.flatten(1))  # negative control: learning did it
 
@@ -134,70 +135,65 @@ class StopAt(Callback):
             training.stop = True
 
 
-def test_a_stopped_run_ends_with_the_same_bits(finished: FaceRun, data: Data, tmp_path: Path) -> None:
-    run = dataclasses.replace(finished, folder=tmp_path / "stopped")
-    run.open()
-    assert train_faces(run, data, callbacks=(StopAt(133),), say=quiet) is None
-    assert not (run.folder / MODEL).exists()
-    assert train_faces(run, data, say=quiet) is not None
-    assert (run.folder / MODEL).read_bytes() == (finished.folder / MODEL).read_bytes()
-    other = dataclasses.replace(run, seed=1)
+def test_a_stopped_run_ends_with_the_same_bits(finished: Faces, data: Data, tmp_path: Path) -> None:
+    run = faces_of(data, tmp_path / "stopped")
+    assert not run.train(callbacks=(StopAt(133),))
+    assert not (run.folder / MODEL).exists() and run.n_epochs == 6
+    assert run.train()
+    for name in (MODEL, "metrics.jsonl", "lower/model.safetensors", "curve/epoch-000005.safetensors"):
+        assert (run.folder / name).read_bytes() == (finished.folder / name).read_bytes()
     with pytest.raises(ValueError, match="other settings"):
-        other.open()
+        faces_of(data, run.folder, seed=1).begin()
+    faces_of(data, run.folder, data_dir="elsewhere").begin()  # where the data are decides nothing
 
 
 @pytest.fixture(scope="module")
-def convolutional(finished: FaceRun, data: Data, tmp_path_factory: pytest.TempPathFactory) -> FaceRun:
+def convolutional(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Faces:
     recipe = dataclasses.replace(RECIPE, layers="conv 8 4x4/2", layer_epochs=10, epochs=20)
-    run = dataclasses.replace(finished, folder=tmp_path_factory.mktemp("conv"), recipe=recipe)
-    run.open()
-    assert train_faces(run, data, say=quiet) is not None
+    run = faces_of(data, tmp_path_factory.mktemp("runs") / "conv", recipe, data_dir="nowhere")
+    assert run.train()
     return run
 
 
-def test_a_convolutional_network_learns(convolutional: FaceRun, data: Data) -> None:
+def test_a_convolutional_network_learns(convolutional: Faces, data: Data) -> None:
     """Its first level knows the images, its codes most of what varies, and its samples are nearer than noise."""
-    dbn = train_faces(convolutional, data, say=quiet)
-    assert dbn is not None and data.test is not None
+    dbn = convolutional.network()
+    assert data.test is not None
     assert dbn.shapes == [(3, 8, 8), (8, 4, 4), (7,), (32,)]
     x, test = data.train.float() / 255, data.test.float() / 255
     spread = (test - x.mean(0)).square().mean()
     shares = [((reconstruct_faces(dbn, test, depth) - test).square().mean() / spread).item() for depth in (1, 2)]
     assert shares[0] < 0.1 and shares[1] < 0.2
-    drawn = draw_all(convolutional, dbn, data)
+    drawn = draw_all(convolutional)
     near, far = (frechet_distance(x.flatten(1), drawn[name].flatten(1)) for name in ("dbn", "noise"))
     assert near < 0.5 * far
-    shown = face_pictures(convolutional, dbn, data, drawn, n=6, data_dir=str(convolutional.folder))
-    assert list(shown.reconstructions) == ["data", "from level 1", "from level 2", "from level 3"]
-    gray = gray_of(shown.colored["original"])
-    assert (gray_of(shown.colored["colored"]) - gray).abs().mean() < 0.01
+    shown = pictures(convolutional)
+    assert list(shown["reconstructions"]) == ["data", "from level 1", "from level 2", "from level 3"]
+    gray = gray_of(shown["colored"]["original"])
+    assert (gray_of(shown["colored"]["colored"]) - gray).abs().mean() < 0.01
 
 
 @pytest.mark.parametrize("update", [77, 333])  # in the convolutional machines, and in the top one
-def test_a_convolutional_run_resumes_exactly(convolutional: FaceRun, data: Data, tmp_path: Path, update: int) -> None:
-    run = dataclasses.replace(convolutional, folder=tmp_path)
-    run.open()
-    assert train_faces(run, data, callbacks=(StopAt(update),), say=quiet) is None
-    assert train_faces(run, data, say=quiet) is not None
+def test_a_convolutional_run_resumes_exactly(convolutional: Faces, data: Data, tmp_path: Path, update: int) -> None:
+    run = faces_of(data, tmp_path / "run", convolutional.recipe)
+    assert not run.train(callbacks=(StopAt(update),))
+    assert run.train()
     assert (run.folder / MODEL).read_bytes() == (convolutional.folder / MODEL).read_bytes()
 
 
-def test_the_curve_falls(finished: FaceRun, data: Data) -> None:
-    dbn = train_faces(finished, data, say=quiet)
-    assert dbn is not None
-    records = score_faces(finished, dbn, data, {}, network=PIXELS, say=quiet)
+def test_the_curve_falls(finished: Faces) -> None:
+    records = finished.score(network=PIXELS)
     curve = records["curve"]
     assert [point["epoch"] for point in curve] == [5, 10, 20, 30, 40]
     assert curve[-1]["frechet"] < curve[0]["frechet"]
-    assert all(point["cpu_seconds"] > 0 for point in curve)
-    (axes,) = frechet_curve(records).axes
-    assert axes.lines[0].get_ydata().tolist() == [point["frechet"] for point in curve]  # type: ignore[union-attr]
+    times = [point["cpu_seconds"] for point in curve]
+    assert times[0] > 0 and times == sorted(times)
+    (lines,) = [p for panel in finished.panels() for p in panel.pictures if isinstance(p, Lines)]
+    assert list(lines.series["samples"]) == [point["frechet"] for point in curve]
 
 
-def test_the_table_says_what_was_measured(finished: FaceRun, data: Data) -> None:
-    dbn = train_faces(finished, data, say=quiet)
-    assert dbn is not None
-    records = score_faces(finished, dbn, data, {}, network=PIXELS, say=quiet)  # read back: nothing is computed again
+def test_the_table_says_what_was_measured(finished: Faces) -> None:
+    records = finished.score(network=PIXELS)  # read back: nothing is computed again
     table = table_of_faces(finished, records)
     for part in ("pixels (192 features)", "400 samples", "1,000 real images", "two halves", "±", "copies", "Seed 0"):
         assert part in table
@@ -206,25 +202,26 @@ def test_the_table_says_what_was_measured(finished: FaceRun, data: Data) -> None
     assert math.isfinite(records["copies"]["ratio"])
 
 
-def test_pictures(finished: FaceRun, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dbn = train_faces(finished, data, say=quiet)
-    assert dbn is not None
-    drawn = draw_all(finished, dbn, data)
-    shown = face_pictures(finished, dbn, data, drawn, n=6, data_dir=str(tmp_path))  # no other data sets there
-    assert shown.not_faces == {} and shown.photographs == {}
-    assert list(shown.reconstructions) == ["data", "from level 1", "from level 2"]
+def pictures(run: Faces) -> dict[str, Any]:
+    shown = [picture for panel in face_panels(run, n=6) for picture in panel.pictures]
+    return {picture.name: picture.rows for picture in shown if isinstance(picture, ImageRows)}
+
+
+def test_the_report_is_that_of_a_run(finished: Faces, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    finished.data_dir = "nowhere"  # no other data sets there
+    shown = pictures(finished)
+    assert list(shown) == ["reconstructions", "neighbors", "colored"]
+    assert list(shown["reconstructions"]) == ["data", "from level 1", "from level 2"]
     monkeypatch.setattr(pictures_module, "load", lambda name, data_dir: data)
-    shown = face_pictures(finished, dbn, data, drawn, n=6)
-    paths = write_face_pictures(shown.samples, shown.groups(), tmp_path / "figures")
-    assert sorted(path.stem for path in paths) == [
-        "colored",
-        "neighbors",
-        "not_faces",
-        "photographs",
-        "reconstructions",
-        "samples",
-    ]
-    assert all(path.stat().st_size > 0 for path in paths)
+    found = open_experiment(finished.folder)
+    assert isinstance(found, Faces) and found.recipe == RECIPE and found.listed().score.startswith("Fréchet distance")
+    found.data = data
+    write_panels(found.folder, found.sentences(), found.settings(), found.metrics(), found.panels())
+    names = {path.stem for path in (found.folder / "figures").iterdir()}
+    wanted = {"colored", "neighbors", "not_faces", "photographs", "reconstructions", "samples", "curve-pixels"}
+    assert wanted <= names
+    text = (found.folder / "report.html").read_text()
+    assert "Samples while it learns" not in text and "Distance over time" in text and "precision" in text
 
 
 def test_a_budget_sets_the_epochs() -> None:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from harmonium.data import Data, load
 from harmonium.evaluation.classify.svm_protocol import svm_protocol
-from harmonium.experiments.table1.cells import MEMORY, MINUTES, RECIPES, Cell, score_cell, table_of, train_cell, within
+from harmonium.experiments import open_experiment
+from harmonium.experiments.table1.cell import MEMORY, MINUTES, RECIPES, Cell, read_cells, table_of, within
 from harmonium.experiments.table1.feature_recipe import (
     FeatureRecipe,
     draw_training_patches,
+    filter_training,
     fit_preparation,
-    learn_filters,
     on_images,
 )
 from harmonium.learning import Callback, Training
-from harmonium.runs.checkpoints import Checkpoints
+from harmonium.plots import write_panels
 
 RECIPE = FeatureRecipe(
     n_filters=48,
@@ -54,13 +55,29 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def cell_of(digits: Data, folder: Path, levels: int = 255, seed: int = 0, recipe: FeatureRecipe = RECIPE) -> Cell:
+    cell = Cell(folder=folder, recipe=recipe, data_name="digits", seed=seed, levels=levels)
+    cell.data = digits
+    return cell
+
+
+def learn_filters(
+    recipe: FeatureRecipe, patches: torch.Tensor, levels: int, *, generator: torch.Generator | None = None
+) -> Any:
+    training = filter_training(recipe, patches, levels, generator=generator)
+    training.run()
+    return training.model
+
+
 def pixels(data: Data) -> list[tuple[torch.Tensor, torch.Tensor]]:
     parts = [(data.train, data.train_labels), (data.valid, data.valid_labels), (data.test, data.test_labels)]
     return [(x.flatten(1).float(), y) for x, y in parts if x is not None and y is not None]
 
 
 def test_features_beat_a_linear_classifier_on_pixels(digits: Data, tmp_path: Path) -> None:
-    record = score_cell(Cell(digits, 255, 0, tmp_path, RECIPE))
+    cell = cell_of(digits, tmp_path / "cell")
+    assert cell.train()
+    record = cell.score(reading="mean")
     linear = svm_protocol(*pixels(digits), costs=RECIPE.costs)
     assert record["error"] + 2 * record["standard_error"] < linear.error
     assert record["n_test"] == 997
@@ -71,8 +88,8 @@ def test_filters_learn(digits: Data, levels: int) -> None:
     generator = torch.Generator().manual_seed(0)
     prepare = fit_preparation(RECIPE, digits.train, 16, generator=generator)
     patches = draw_training_patches(RECIPE, prepare(digits.train), generator=generator)
-    trained, _ = learn_filters(RECIPE, patches, levels, generator=generator)
-    untrained, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
+    trained = learn_filters(RECIPE, patches, levels, generator=generator)
+    untrained = learn_filters(dataclasses.replace(RECIPE, epochs=0), patches, levels, generator=generator)
     before, after = (
         (rbm.reconstruct(patches * levels) / levels - patches).square().mean() / patches.square().mean()
         for rbm in (untrained, trained)
@@ -95,7 +112,7 @@ def test_levels_change_the_noise_and_nothing_else(digits: Data) -> None:
     recipe = dataclasses.replace(RECIPE, epochs=0)
     means = []
     for levels in (1, 255):
-        rbm, _ = learn_filters(recipe, patches, levels, generator=torch.Generator().manual_seed(1))
+        rbm = learn_filters(recipe, patches, levels, generator=torch.Generator().manual_seed(1))
         h = rbm.hidden_mean(patches * levels)
         means.append((h / levels, rbm.visible_mean(h) / levels))
     assert torch.allclose(means[0][0], means[1][0], atol=1e-6)
@@ -104,27 +121,53 @@ def test_levels_change_the_noise_and_nothing_else(digits: Data) -> None:
 
 def test_filters_on_images_are_those_on_patches(digits: Data) -> None:
     x = torch.randn(2, 1, 7, 9, generator=torch.Generator().manual_seed(0))
-    rbm, _ = learn_filters(dataclasses.replace(RECIPE, epochs=0), x[:, :, :4, :4], 255)
+    rbm = learn_filters(dataclasses.replace(RECIPE, epochs=0), x[:, :, :4, :4], 255)
     wide = on_images(rbm, (1, 7, 9)).up(255 * x)
     assert wide.shape == (2, 48, 4, 6)
     assert torch.allclose(wide[:, :, 2:3, 5:6], rbm.hidden_mean(255 * x[:, :, 2:6, 5:9]), atol=1e-3)
 
 
 def test_finished_cells_are_kept_and_stopped_ones_go_on(digits: Data, tmp_path: Path) -> None:
-    cell = Cell(digits, 255, 3, tmp_path, SMALL)
-    first = score_cell(cell)
-    filters = cell.path(suffix=".safetensors")
+    cell = cell_of(digits, tmp_path / "cell", seed=3, recipe=SMALL)
+    with pytest.raises(ValueError, match="has no model yet"):
+        cell.score()
+    assert cell.train()
+    first = cell.score()
+    filters, scores = cell.folder / "model.safetensors", cell.folder / "evaluation.json"
     written = filters.stat().st_mtime_ns
-    assert score_cell(cell) == json.loads(json.dumps(first))
-    cell.path().unlink()  # as if it had been stopped after the filters
-    again = score_cell(cell)
-    assert filters.stat().st_mtime_ns == written
+    assert cell.score() == json.loads(json.dumps(first))
+    scores.unlink()  # as if it had been stopped after the filters
+    assert cell.train() and filters.stat().st_mtime_ns == written
+    again = cell.score()
     assert again["error"] == first["error"]
     assert again["cpu_seconds"] > again["filter_seconds"] == first["filter_seconds"] > 0
-    other = Cell(digits, 255, 3, tmp_path, dataclasses.replace(SMALL, grid=2))
-    for work in (score_cell, train_cell):
+    assert cell.score(reading="mean")["reading"] == "mean"
+    assert [record["reading"] for record in read_cells(tmp_path)] == ["sample", "mean"]
+    other = cell_of(digits, cell.folder, seed=3, recipe=dataclasses.replace(SMALL, grid=2))
+    for work in (other.score, other.train):
         with pytest.raises(ValueError, match="other settings"):
-            work(other)
+            work()
+
+
+def test_a_cell_is_a_run(digits: Data, tmp_path: Path) -> None:
+    """Its folder has the files of any run, it is opened from them with its settings, and it has a report."""
+    recipe = dataclasses.replace(SMALL, contrast_floor=None)
+    cell = cell_of(digits, tmp_path / "cell", levels=3, recipe=recipe)
+    cell.train()
+    cell.score(reading="mean")
+    names = {"config.toml", "metrics.jsonl", "timing.jsonl", "model.safetensors", "checkpoints", "evaluation.json"}
+    assert {path.name for path in cell.folder.iterdir()} == names | {".lock"}
+    found = open_experiment(cell.folder)
+    assert isinstance(found, Cell) and found.recipe == recipe and found.levels == 3
+    found.begin()  # the same settings
+    listed = found.listed()
+    assert (listed.data, listed.model, listed.n_epochs, listed.epochs) == ("digits", "table1", 3, 3)
+    assert "error" in listed.score and "(mean)" in listed.score
+    found.data = digits
+    write_panels(found.folder, found.sentences(), found.settings(), found.metrics(), found.panels())
+    text = (cell.folder / "report.html").read_text()
+    assert "N = 3, read as mean, errs on" in text and "Test errors" in text
+    assert {"filters.png", "errors.png"} <= {path.name for path in (cell.folder / "figures").iterdir()}
 
 
 class StopAfter(Callback):
@@ -140,20 +183,19 @@ class StopAfter(Callback):
 @pytest.mark.parametrize("levels", [1, 255])
 def test_learning_that_was_stopped_ends_with_the_same_filters(digits: Data, levels: int, tmp_path: Path) -> None:
     """Stopped within the first epoch and at the end of the second, which has 16 updates."""
-    whole, stopped = (Cell(digits, levels, 1, tmp_path / name, SMALL) for name in ("whole", "stopped"))
-    train_cell(whole)
+    whole, stopped = (cell_of(digits, tmp_path / name, levels, 1, SMALL) for name in ("whole", "stopped"))
+    assert whole.train()
     halves = []
     for updates in (5, 32):
-        assert train_cell(stopped, callbacks=(StopAfter(updates),)) is None
-        assert not stopped.path(suffix=".safetensors").exists()
-        tensors, values = Checkpoints(stopped.path(suffix=".checkpoints")).load() or ({}, {})
+        assert not stopped.train(callbacks=(StopAfter(updates),))
+        assert not (stopped.folder / "model.safetensors").exists()
+        tensors, values = stopped.checkpoints.load() or ({}, {})
         assert values["update"] == updates
         halves.append(tensors["model.couplings.0.weight"])
-    assert train_cell(stopped) is not None
-    assert not stopped.path(suffix=".checkpoints").exists()
-    files = [cell.path(suffix=".safetensors") for cell in (whole, stopped)]
-    assert files[0].read_bytes() == files[1].read_bytes()
-    final = load_file(files[0])["couplings.0.weight"]
+    assert stopped.train()
+    for name in ("model.safetensors", "metrics.jsonl"):
+        assert (whole.folder / name).read_bytes() == (stopped.folder / name).read_bytes()
+    final = whole.parameters()["couplings.0.weight"]
     assert not any(torch.equal(half, final) for half in halves)  # there was something left to learn
 
 

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 import harmonium as hm
 from harmonium import plots
+from harmonium.evaluation.baselines import gaussian_log_density
 from harmonium.evaluation.classify.calibration import reliability
 from harmonium.plots.filters import data_weight
 from harmonium.plots.grids import BETWEEN, UNKNOWN, image_shape, mosaic
 from harmonium.plots.landscape import N_GRID, mass_levels, plane_log_z
-from harmonium.plots.sections import gaussian_log_density
 
 
 class Standard(nn.Module):

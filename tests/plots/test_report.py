@@ -17,10 +17,18 @@ from torch import Tensor, nn
 
 import harmonium as hm
 from harmonium.data import Column, Data
+from harmonium.evaluation.classify.calibration import reliability
 from harmonium.plots import write_report
-from harmonium.plots.page import number
-from harmonium.plots.subject import Subject
+from harmonium.plots.panels import draw_picture
+from harmonium.plots.report import make_section
 from harmonium.plots.verdict import health, verdict
+from harmonium.runs import KINDS, Prepared
+from harmonium.runs import panels as shown
+from harmonium.runs.kinds import AnyKind, PanelMaker
+from harmonium.runs.kinds.rbm import RBMKind
+from harmonium.runs.subject import Subject
+from harmonium.runs.trained import Trained
+from harmonium.runs.words import number
 
 
 class Settings:
@@ -31,32 +39,20 @@ class Settings:
 @dataclass
 class FakeRun:
     folder: Path
-    trained: nn.Module
+    model: nn.Module
     source: Data
     records: list[dict[str, Any]] = field(default_factory=list)
     scores: dict[str, Any] | None = None
     config: Settings = field(default_factory=Settings)
+    kind: AnyKind = KINDS["rbm"]
 
-    def metrics(self) -> list[dict[str, Any]]:
-        return self.records
-
-    def model(self) -> nn.Module:
-        return self.trained
-
-    def data(self) -> Data:
-        return self.source
-
-    def restored(self, x: Tensor) -> Tensor:
-        return x.reshape(len(x), *self.source.shape)
-
-    def evaluation(self) -> dict[str, Any] | None:
-        return self.scores
-
-    def sampler(self) -> None:
-        return None
-
-    def start(self, n: int, y: Tensor | None = None, *, generator: torch.Generator) -> None:
-        return None
+    def trained(self) -> Trained:
+        machine = isinstance(self.model, hm.BoltzmannMachine)
+        shape = self.kind.shape(self.model, self.source) if machine else self.source.shape
+        config: Any = self.config
+        return Trained(
+            config, Prepared(self.source), self.model, tuple(shape), records=self.records, scores=self.scores
+        )
 
 
 class Bowl(nn.Module):
@@ -68,6 +64,13 @@ class Bowl(nn.Module):
 
     def free_energy(self, x: Tensor) -> Tensor:
         return self.scale * x.square().sum(-1) / 2
+
+
+class BowlKind(RBMKind):
+    """A kind that cannot say where chains start."""
+
+    def sections(self) -> tuple[str | PanelMaker, ...]:
+        return "learning", "density", "energies"
 
 
 class Parts(HTMLParser):
@@ -202,7 +205,7 @@ def test_report_of_points_in_the_plane(tmp_path: Path, generator: torch.Generato
 
 
 def test_report_of_a_neural_energy(tmp_path: Path, generator: torch.Generator) -> None:
-    run = FakeRun(tmp_path, Bowl(), points(generator), records=RECORDS)
+    run = FakeRun(tmp_path, Bowl(), points(generator), records=RECORDS, kind=BowlKind())
     _, parts = written(run)
     assert {"density", "landscape", "free-energies"} <= figure_names(run)
     assert not {"samples", "parameters", "heat-map"} & figure_names(run), "it cannot say where chains start"
@@ -237,7 +240,7 @@ def test_noise_keeps_single_values_and_loses_their_company(tmp_path: Path, gener
     line = torch.linspace(-1, 1, 200)[:, None].expand(200, 2)
     data = Data("line", line, None, None, shape=(2,), kind="real")
     model = hm.RBM(hm.Gaussian(2), hm.Bernoulli(2), generator=generator)
-    subject = Subject(FakeRun(tmp_path, model, data), 10, generator)
+    subject = Subject(FakeRun(tmp_path, model, data).trained(), 10, generator)
     noise = subject.noise()
     torch.testing.assert_close(noise.sort(0).values, line.contiguous())
     assert torch.corrcoef(line.t())[0, 1] > 0.99
@@ -247,8 +250,8 @@ def test_noise_keeps_single_values_and_loses_their_company(tmp_path: Path, gener
 def test_training_data_are_transformed_and_held_out_ones_are_not(tmp_path: Path, generator: torch.Generator) -> None:
     data = images(generator)
     flipped = dataclasses.replace(data, transform=lambda x, *, generator: 1 - x)
-    subject = Subject(image_run(tmp_path, generator), 10, generator)
-    subject.data = flipped
+    run = dataclasses.replace(image_run(tmp_path, generator), source=flipped)
+    subject = Subject(run.trained(), 10, generator)
     torch.testing.assert_close(subject.train, 1 - data.train.float().flatten(1))
     name, x = subject.held_out
     assert name == "test"
@@ -286,3 +289,35 @@ def test_numbers_that_are_none_are_dashes() -> None:
 def test_no_steps_is_an_error(tmp_path: Path, generator: torch.Generator) -> None:
     with pytest.raises(ValueError, match="`n_steps` must be at least 1"):
         write_report(image_run(tmp_path, generator), n_steps=0)
+
+
+def test_a_kind_adds_panels_of_plain_data(tmp_path: Path, generator: torch.Generator) -> None:
+    """Every kind of picture that a panel can have is drawn, and one that nobody knows is refused."""
+    pixels = torch.rand(6, 1, 4, 4, generator=generator)
+    bins = reliability(torch.eye(3)[torch.arange(9) % 3] * 0.9 + 1 / 30, torch.arange(9) % 3)
+    machine = hm.RBM(hm.Bernoulli(16), hm.Bernoulli(3), generator=generator)
+    pictures: list[shown.Shown] = [
+        shown.ImageGrid("grid", "Images.", pixels, 3),
+        shown.ImageRows("rows", "Rows.", {"above": pixels, "below": 1 - pixels}),
+        shown.Filters("weights", "Filters.", machine, (1, 4, 4)),
+        shown.Lines("lines", "Lines.", [1, 2], {"a": [1.0, 2.0], "b": [2.0, 1.0]}, levels={"level": 1.5}),
+        shown.Bars("bars", "Bars.", {"here": 1.0, "there": 2.0}, errors={"here": 0.1, "there": 0.2}),
+        shown.Heatmap("signed", "Signed.", torch.randn(3, 4, generator=generator)),
+        shown.Heatmap("unsigned", "Unsigned.", torch.rand(3, 4, generator=generator)),
+        shown.Histograms("histograms", "Values.", {"in": pixels.flatten(), "out": 2 * pixels.flatten()}),
+        shown.Calibration("calibration", "Bins.", bins),
+    ]
+
+    class Showing(RBMKind):
+        def sections(self) -> tuple[str | PanelMaker, ...]:
+            return "parameters", lambda subject: shown.Panel("Everything", "All of it.", pictures), lambda subject: None
+
+    run = dataclasses.replace(image_run(tmp_path, generator), kind=Showing())
+    _, parts = written(run)
+    own = {"parameters", "activations", "singular-values"}
+    assert figure_names(run) == own | {picture.name for picture in pictures}
+    assert "All of it." in parts.text and all(picture.caption in parts.text for picture in pictures)
+    with pytest.raises(TypeError, match="no way to draw Shown"):
+        draw_picture(shown.Shown("nothing", "Nothing."))
+    with pytest.raises(ValueError, match="no section 'sounds' of a report. There are: learning, "):
+        make_section("sounds", Subject(run.trained(), 10, generator))

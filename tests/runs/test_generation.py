@@ -9,7 +9,7 @@ import pytest
 
 from harmonium.cli.entry import run as command
 from harmonium.evaluation.images import choose_network as choosing
-from harmonium.runs import Config, Run, score_samples, train
+from harmonium.runs import Run, resolve, score_samples, train
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def trained(folder: str, epochs: int) -> Run:
         "training": {"epochs": epochs, "n_chains": 50, "learning_rate": 0.1, "batch_size": 20},
         "run": {"threads": 1},
     }
-    run = Run.create(folder, Config.resolve(sections))
+    run = Run.create(folder, resolve(sections))
     train(run)
     return run
 

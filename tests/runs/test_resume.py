@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.kill_resume import CASES, fingerprint, write_cases
 from harmonium.learning import Callback, Training, snapshot
-from harmonium.runs import Config, Run, train
+from harmonium.runs import Config, Run, resolve, train
 from harmonium.runs.config import merge, read_toml
 
 
@@ -25,7 +25,7 @@ class StopAt(Callback):
 
 
 def small(config: Path, epochs: int) -> Config:
-    return Config.resolve(merge(read_toml(config), {"training": {"epochs": epochs}, "run": {"checkpoint_updates": 0}}))
+    return resolve(merge(read_toml(config), {"training": {"epochs": epochs}, "run": {"checkpoint_updates": 0}}))
 
 
 @pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")  # the joint model is made to diverge

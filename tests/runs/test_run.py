@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from harmonium.runs import Config, Run, evaluate, find_runs, inpaint, inventory, next_folder, prepare, train
-from harmonium.runs.build import build_model, visible_units
-from harmonium.runs.evaluate import baseline
+from harmonium.runs import Config, Run, evaluate, find_folders, inpaint, inventory, next_folder, prepare, resolve, train
+from harmonium.runs.build import build_model
 from harmonium.runs.inpaint import missing_mask
+from harmonium.runs.kinds.rbm import visible_units
+from harmonium.runs.scores import baseline
 from harmonium.units import Bernoulli, Categorical, Gaussian, Mixed, Poisson
 
 
 def config(name: str, /, binarize: str = "none", **model: Any) -> Config:
-    return Config.resolve(
+    return resolve(
         {
             "data": {"name": name, "binarize": binarize},
             "model": {"n_hidden": 4, **model},
@@ -51,7 +52,7 @@ def test_folders_are_numbered(tmp_path: Path) -> None:
     assert first.name == "ising-rbm-1"
     Run.create(first, config("ising"))
     assert next_folder(tmp_path, config("ising")).name == "ising-rbm-2"
-    assert [run.folder.name for run in find_runs(tmp_path)] == ["ising-rbm-1"]
+    assert [path.name for path in find_folders(tmp_path)] == ["ising-rbm-1"]
 
 
 def test_two_processes_do_not_write_one_run(tmp_path: Path) -> None:

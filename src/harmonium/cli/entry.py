@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from harmonium.cli.commands import app
+from harmonium.cli.commands import make_app
 from harmonium.cli.signals import Stopped
 from harmonium.learning import TrainingDiverged
 
@@ -26,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     try:
-        code = app(args=None if arguments is None else list(arguments), prog_name="harmonium", standalone_mode=False)
+        code = make_app()(
+            args=None if arguments is None else list(arguments), prog_name="harmonium", standalone_mode=False
+        )
         return code if isinstance(code, int) else 0
     except Stopped as stop:
         complain(str(stop))

@@ -13,7 +13,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print machine-readable lines
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of all random numbers.", show_default=False)]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads to compute with.", show_default=False)]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda.", show_default=False)]
 DataDir = Annotated[
     str | None,
     typer.Option("--data-dir", envvar="HARMONIUM_DATA", help="Folder of the data files.", show_default=False),

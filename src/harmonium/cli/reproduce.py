@@ -8,25 +8,83 @@ from typing import Annotated
 import torch
 import typer
 
-from harmonium.cli.faces import faces_command
+from harmonium.cli.finish import train_experiment, write_report
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
-from harmonium.cli.signals import SignalGuard
-from harmonium.experiments.table1.cells import (
-    PAPER,
-    RECIPES,
-    Cell,
-    load_for_table,
-    read_cells,
-    score_cell,
-    table_of,
-    train_cell,
-    within,
-)
+from harmonium.evaluation.images.inception import inception as inception_of
+from harmonium.experiments import Faces
+from harmonium.experiments.faces.recipe import DENSE
+from harmonium.experiments.faces.recipe import RECIPES as FACES
+from harmonium.experiments.faces.scores import suffix, table_of_faces
+from harmonium.experiments.table1.cell import PAPER, cell_of, read_cells, table_of
 from harmonium.runs.atomic import write_atomic
 
 group = typer.Typer(name="reproduce", help="Repeat published experiments.", no_args_is_help=True)
-group.command("faces")(faces_command)
+
+
+@group.command("faces")
+def faces_command(
+    size: Annotated[int, typer.Option(help="Side of the images in pixels: 32 or 64.")] = 32,
+    data: Annotated[str, typer.Option(help="celeba, or a folder of pictures.")] = "celeba",
+    network: Annotated[
+        str, typer.Option(help="Where the codes are read: dense, from pixels; conv, from a convolution of 255 levels.")
+    ] = DENSE,
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Minutes of training on one free core.", show_default="the recipe's"),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=40, help="Samples to draw and to score.")] = 2000,
+    steps: Annotated[int, typer.Option(min=1, help="Gibbs steps of each chain.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results.", show_default="runs/faces-<network>-<size>-<seed>")
+    ] = None,
+    inception: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Weight file of Inception-v3 to score with, instead of EfficientNet-Lite0: FID.",
+        ),
+    ] = None,
+    threads: Threads = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train on faces, draw from the network, and score the samples beside Gaussian noise and principal components.
+
+    Leaves a run with a report (samples, reconstructions, gray pictures in color, nearest neighbors) and one table. The
+    same command goes on after a stop: every stage that is done is kept, and training resumes exactly.
+    """
+    if network not in FACES:
+        raise ValueError(f"--network must be one of {', '.join(FACES)}. Got {network}.")
+    if size not in FACES[network]:
+        raise ValueError(f"--size must be one of {', '.join(map(str, FACES[network]))}. Got {size}.")
+    features = None if inception is None else inception_of(inception)
+    show = Show(as_json=as_json, quiet=quiet)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    recipe = FACES[network][size] if budget is None else FACES[network][size].within(budget)
+    run = Faces(
+        folder=Path("runs") / f"faces-{network}-{size}-{seed}" if out is None else out,
+        recipe=recipe,
+        data_name=data,
+        seed=seed,
+        data_dir=data_dir,
+        size=size,
+        n_samples=samples,
+        n_steps=steps,
+    )
+    run.begin()
+    show.line(f"data: {run.data}")
+    train_experiment(run, show)
+    records = run.score(network=features, say=show.line)
+    table = table_of_faces(run, records)
+    write_atomic(run.folder / f"table{suffix(features)}.md", table.encode())
+    show.event("scores", folder=str(run.folder), **records)
+    write_report(run, show)
+    show.line(table)
 
 
 @group.command("table1")
@@ -60,30 +118,24 @@ def table1_command(
 ) -> None:
     """Test errors of a support vector machine on features of N-level units (table 1 of Hwang et al. 2020).
 
-    Each cell (data, levels, seed) is written to the folder when it is done. The same command goes on after a stop, also
-    within the training of the filters.
+    Each cell (data, levels, seed) is a run in the folder. The same command goes on after a stop, also within the
+    training of the filters.
     """
     show = Show(as_json=as_json, quiet=quiet)
     if threads is not None:
         torch.set_num_threads(threads)
-    readings = reading or ["sample"]
     for number in range(seeds) if seed is None else [seed]:
         for name in data or list(PAPER):
-            loaded = load_for_table(name, data_dir)
-            recipe = RECIPES[name] if budget is None else within(name, budget)
+            loaded = None
             for n in levels or [255, 1]:
-                cell = Cell(loaded, n, number, out, recipe)
-                if not cell.path(suffix=".safetensors").is_file():
-                    learn(cell, show)
-                for how in readings:
-                    show.event("cell", **score_cell(cell, reading=how, on_message=show.line))
+                cell = cell_of(name, n, number, out, budget, data_dir)
+                loaded = cell.data = cell.data if loaded is None else loaded  # read once for all numbers of levels
+                train_experiment(cell, show)
+                before = cell.evaluation()
+                for how in reading or ["sample"]:
+                    show.event("cell", **cell.score(reading=how, say=show.line))
+                if cell.evaluation() != before:
+                    write_report(cell, show)
     table = table_of(read_cells(out))
     write_atomic(out / "table1.md", table.encode())
     show.line(table)
-
-
-def learn(cell: Cell, show: Show) -> None:
-    """Learn the filters of a cell with its progress shown; a signal stops it after the update at hand, saved."""
-    with SignalGuard().installed() as guard, show.progress(cell.recipe.epochs) as progress:
-        train_cell(cell, callbacks=(guard, progress), on_message=show.line)
-        guard.done(f"Stopped and saved. Go on with the same command; the folder is {cell.folder}.")

@@ -18,7 +18,7 @@ class Stopped(Exception):  # noqa: N818  (not an error)
         self.signum = signum
 
 
-class SignalGuard(Callback):
+class StopSignals(Callback):
     """While training runs, a signal makes it stop after the update at hand; at other times it stops at once.
 
     A second signal does not wait.
@@ -29,7 +29,7 @@ class SignalGuard(Callback):
         self.training: Training | None = None
 
     @contextmanager
-    def installed(self) -> Iterator[SignalGuard]:
+    def installed(self) -> Iterator[StopSignals]:
         """Handle the two signals within the block."""
         old = {number: signal.signal(number, self.handle) for number in (signal.SIGINT, signal.SIGTERM)}
         try:

@@ -13,17 +13,18 @@ from torch import Tensor
 
 import harmonium
 from harmonium import native
+from harmonium.cli.finish import write_report
+from harmonium.cli.opening import open_any
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
-from harmonium.cli.show import Show, print_scores
-from harmonium.cli.signals import SignalGuard
-from harmonium.cli.training import RUNS, print_depths
-from harmonium.cli.training import write_report as report_on
+from harmonium.cli.show import Show
+from harmonium.cli.signals import StopSignals
+from harmonium.cli.training import RUNS
 from harmonium.runs import (
-    MODELS,
+    KINDS,
     Run,
     draw,
     evaluate,
-    find_runs,
+    find_folders,
     inpaint,
     inventory,
     score_samples,
@@ -56,7 +57,7 @@ def sample_command(
     opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
     path = output or opened.folder / f"samples{suffix(opened)}"
     check_suffix(path, (".png", ".npy", ".csv"))
-    with SignalGuard().installed(), show.warnings():
+    with StopSignals().installed(), show.warnings():
         write_samples(opened, draw(opened, n, n_steps=steps, y=class_, seed=seed), path)
     show.event("samples", path=str(path), n=n, steps=steps, **({} if class_ is None else {"class": class_}))
     show.line(f"{n} samples{'' if class_ is None else f' of class {class_}'} after {steps} steps: {path}")
@@ -90,7 +91,7 @@ def inpaint_command(
     opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
     path = output or opened.folder / f"inpainting{suffix(opened)}"
     check_suffix(path, (".png", ".npy", ".csv"))
-    with SignalGuard().installed(), show.warnings():
+    with StopSignals().installed(), show.warnings():
         result = inpaint(opened, missing, n=n, n_steps=steps, seed=seed)
         if path.suffix == ".png":
             gray = (result.original.max() + result.original.min()) / 2
@@ -124,31 +125,30 @@ def evaluate_command(
 ) -> None:
     """Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.
 
-    A joint model also gets its calibration error and how well it tells outliers from data. A deep belief network has no
-    likelihood: it gets the share of the images that reconstructions from each depth leave unexplained. log Z is exact
-    where it can be counted, else it lies between a lower and an upper bound. Nats of differently prepared data cannot
-    be compared, so the preparation is printed with them.
+    What is scored, the kind of model says: a joint model also gets its calibration error and how well it tells outliers
+    from data; a deep belief network has no likelihood, but the share of images that each depth leaves unexplained. log
+    Z is exact where it can be counted, else it lies between a lower and an upper bound. Nats of differently prepared
+    data cannot be compared, so the preparation is printed with them.
     """
     if inception is not None and samples is None:
         raise ValueError("--inception scores images that are drawn. Say how many with --samples, such as 2000.")
     opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
-    with SignalGuard().installed(), show.warnings():
+    with StopSignals().installed(), show.warnings():
         drawn = {}
         if samples is not None:
             drawn = score_samples(opened, samples, n_steps=steps, inception=inception, say=show.line)
         scores = evaluate(opened, n_chains=n_chains, n_betas=n_betas) | ({"generation": drawn} if drawn else {})
     opened.write_evaluation(scores)
-    print_scores(show, opened, scores)
-    print_depths(show, scores)
+    show.scores(opened, scores)
     for part in ("frechet", "shares") if drawn else ():
         show.line(drawn[part]["text"])
 
 
 def report_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) -> None:
-    """Draw the figures of a run again and write its report.html."""
-    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
-    with SignalGuard().installed(), show.warnings():
-        report_on(opened, show)
+    """Draw the figures of a run, or of an experiment, again and write its report.html."""
+    opened, show = open_any(run), Show(as_json=as_json, quiet=quiet)
+    with StopSignals().installed(), show.warnings():
+        write_report(opened, show)
 
 
 def list_command(
@@ -156,32 +156,24 @@ def list_command(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the runs in a folder with their scores."""
+    """List the runs and experiments in a folder with their scores."""
     show = Show(as_json=as_json, quiet=quiet)
-    columns = ("run", "data", "model", "hidden", "epochs", "test log-likelihood", "test accuracy")
-    table = Table(*columns, box=None, pad_edge=False)
-    runs = find_runs(folder) if folder.is_dir() else []
-    for run in runs:
-        everything = run.evaluation() or {}
-        scores, accuracy = everything.get("test", {}), everything.get("accuracy", {}).get("test", {})
-        config, done = run.config, run.n_epochs
-        epochs = f"{done}/{config.training.epochs}"
-        hidden = {
-            "jem": config.joint.network,
-            "dbn": f"{config.deep.spec.count(',') + 1} layers" if config.deep.spec else "by size",
-        }
-        event = {"folder": str(run.folder), "data": config.data.name, "model": config.model.kind, "epochs": done}
-        show.event("run", **event, test=scores, **({"accuracy": accuracy} if accuracy else {}))
-        table.add_row(
-            str(run.folder),
-            config.data.name,
-            config.model.kind,
-            hidden.get(config.model.kind, str(config.model.n_hidden)),
-            epochs,
-            scores.get("text", "–"),
-            f"{accuracy['value']:.2%}" if accuracy else "–",
-        )
-    if runs:
+    table = Table("run", "data", "model", "size", "epochs", "score", box=None, pad_edge=False)
+    folders = find_folders(folder) if folder.is_dir() else []
+    for path in folders:
+        try:
+            run = open_any(path)
+        except ValueError as error:  # the others are listed all the same
+            show.warn(f"{path} cannot be opened: {error}")
+            continue
+        line, scores = run.listed(), run.evaluation() or {}
+        accuracy = scores.get("accuracy", {}).get("test", {})
+        event = {"folder": str(run.folder), "data": line.data, "model": line.model, "epochs": line.n_epochs}
+        event |= {"test": scores.get("test", {}), "score": line.score}
+        show.event("run", **event, **({"accuracy": accuracy} if accuracy else {}))
+        epochs = f"{line.n_epochs}/{line.epochs}"
+        table.add_row(str(run.folder), line.data, line.model, line.size, epochs, line.score or "–")
+    if folders:
         show.table(table)
     else:
         show.line(f"There are no runs in {folder}. Make one with: harmonium demo")
@@ -191,7 +183,7 @@ def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
     """Show versions, threads, kinds of models, and which data sets are found, with what to put where for the others."""
     show = Show(as_json=as_json)
     versions = {"harmonium": harmonium.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    items, models = inventory(data_dir), list(MODELS)
+    items = inventory(data_dir)
     cuda = torch.cuda.is_available()
     show.event(
         "info",
@@ -200,14 +192,18 @@ def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
         compiled=native.LIBRARY is not None,
         cuda=cuda,
         data_dir=data_dir,
-        models=models,
+        models={name: kind.summary for name, kind in KINDS.items()},
         data={item.name: list(item.missing) for item in items},
     )
     show.line(", ".join(f"{name} {version}" for name, version in versions.items()))
     loops = "compiled" if native.LIBRARY else "left to PyTorch (no C compiler at installation)"
     show.line(f"{torch.get_num_threads()} threads, inner loops {loops}, CUDA {'can' if cuda else 'cannot'} be used")
     show.line(f"data directory: {data_dir or 'none (choose one with --data-dir or HARMONIUM_DATA)'}")
-    show.line(f"models: {', '.join(models)}")
+    kinds = Table("model", "", box=None, pad_edge=False)
+    for name, kind in KINDS.items():
+        kinds.add_row(name, kind.summary)
+    show.table(kinds)
+    show.line()
     table = Table("data set", "", box=None, pad_edge=False)
     for item in items:
         state = "embedded" if item.embedded else "found" if not item.missing else f"missing: put {wanted(item.missing)}"

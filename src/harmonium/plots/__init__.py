@@ -11,7 +11,7 @@ from harmonium.plots.grids import (
     save_grid,
 )
 from harmonium.plots.landscape import density_2d, free_energy_landscape, samples_2d
-from harmonium.plots.report import write_report
+from harmonium.plots.report import write_panels, write_report
 from harmonium.plots.scores import free_energy_histograms, reliability_diagram, score_histograms
 from harmonium.plots.weights import activation_histogram, mean_comparison, singular_values, weight_histogram
 
@@ -35,5 +35,6 @@ __all__ = [
     "singular_values",
     "weight_heatmap",
     "weight_histogram",
+    "write_panels",
     "write_report",
 ]

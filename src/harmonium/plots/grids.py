@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from matplotlib.axes import Axes
@@ -134,6 +134,23 @@ def inpainting(
         f"filled in{f' {i + 1}' if len(several) > 1 else ''}": fill for i, fill in enumerate(several)
     }
     return _rows(rows, shape, limits_of(original) if limits is None else limits)
+
+
+def image_rows(rows: Mapping[str, Tensor]) -> Figure:
+    """Return rows of images `(n, channels, height, width)` in [0, 1], one below the other, each with its name.
+
+    >>> figure = image_rows({"data": torch.zeros(4, 3, 8, 8), "made": torch.ones(4, 3, 8, 8)})
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['data', 'made']
+    """
+    images = torch.cat(list(rows.values()))
+    n_columns, height = len(images) // len(rows), images.shape[-2]
+    sheet = mosaic(images, tuple(images.shape[1:]), n_columns, limits=(0.0, 1.0))
+    figure = new_figure(8.0, 8.0 * sheet.shape[0] / sheet.shape[1] + 0.2)
+    axes = picture(figure, 1, 1, 1)
+    axes.imshow(sheet.numpy(), interpolation="nearest")
+    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in range(len(rows))], list(rows))
+    return figure
 
 
 def save_grid(

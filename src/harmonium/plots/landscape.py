@@ -12,9 +12,9 @@ from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 from torch import Tensor
 
+from harmonium.evaluation.free_energies import free_energies
 from harmonium.models import BoltzmannMachine
 from harmonium.partition import log_z as estimate_log_z
-from harmonium.plots.scores import free_energies
 from harmonium.plots.style import BLUE, INK, ORANGE, chart, colorbar, new_figure
 from harmonium.types import EnergyModel, Estimate
 from harmonium.units import Gaussian

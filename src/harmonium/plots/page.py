@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -43,17 +42,6 @@ def to_png(picture: Picture) -> bytes:
     trim: dict[str, Any] = {} if picture.chart and not picture.wide else {"bbox_inches": "tight", "pad_inches": 0.06}
     picture.figure.savefig(buffer, format="png", **trim)
     return buffer.getvalue()
-
-
-def number(value: Any, digits: int = 2) -> str:
-    """Return a number with a true minus sign and thousands apart; a dash for what is no finite number.
-
-    >>> number(-1234.567), number(float("nan"))
-    ('−1,234.57', '–')
-    """
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return "–"
-    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def table(values: Mapping[str, Any], caption: str) -> str:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from harmonium.evaluation.classify.calibration import Reliability
+from harmonium.evaluation.free_energies import free_energies
 from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.plots.style import BLUE, COLORS, GRAY, ORANGE, bars, chart, edges_of, legend, new_figure
 from harmonium.types import EnergyModel
-
-_ROWS = 1024
-
-
-@torch.no_grad()
-def free_energies(model: EnergyModel, x: Tensor) -> Tensor:
-    """Return `F(x)` of each sample in float64, on the CPU, a thousand rows at a time."""
-    return torch.cat([model.free_energy(rows).double().cpu() for rows in x.split(_ROWS)])
 
 
 def free_energy_histograms(data: Mapping[str, Tensor], model: EnergyModel) -> Figure:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from harmonium.evaluation.baselines import gaussian_log_density
+from harmonium.evaluation.free_energies import free_energies
 from harmonium.evaluation.two_sample import energy_distance, permutation_test
 from harmonium.plots.curves import curves, panels_of
-from harmonium.plots.deep_sections import by_depth, deep_samples, first_filters
 from harmonium.plots.filters import data_weight, filters, weight_heatmap
-from harmonium.plots.grids import chains_over_time, inpainting, reconstructions, sample_grid
-from harmonium.plots.joint_sections import by_class, calibration, told_apart
+from harmonium.plots.grids import Limits, chains_over_time, inpainting, limits_of, reconstructions, sample_grid
 from harmonium.plots.landscape import density_2d, free_energy_landscape, plane_log_z, samples_2d
-from harmonium.plots.page import Picture, Section, number
-from harmonium.plots.scores import free_energies, free_energy_histograms
-from harmonium.plots.subject import Subject
+from harmonium.plots.page import Picture, Section
+from harmonium.plots.scores import free_energy_histograms
 from harmonium.plots.weights import activation_histogram, mean_comparison, singular_values, weight_histogram
+from harmonium.runs.subject import Subject
+from harmonium.runs.words import number
 from harmonium.samplers import sample
 
 _CAPTIONS = {
@@ -50,7 +51,11 @@ _N_SHOWN = 16
 
 def learning(subject: Subject) -> Section | None:
     """Return the curves of the metrics."""
-    records = subject.run.metrics()
+    return learning_curves(subject.trained.records)
+
+
+def learning_curves(records: Sequence[Mapping[str, Any]]) -> Section | None:
+    """Return a chart for each metric of the epochs that has a caption."""
     pictures = [
         Picture(f"curve-{panel[0].replace('_', '-')}", _CAPTIONS[panel[0]], curves(records, [panel]))
         for panel in panels_of(records)
@@ -77,14 +82,14 @@ def features(subject: Subject) -> Section | None:
     return Section("Weights", "What each hidden unit looks for.", [Picture("heat-map", caption, figure, False, True)])
 
 
-def chains(subject: Subject) -> Section | None:
+def chains(subject: Subject) -> Section:
     """Return samples: chains over time and their ends."""
-    if not subject.has_chains:
-        return None
     steps, states = subject.chains
-    text = f"Independent chains, started from {subject.origin}, after {steps[-1]:,} steps. Nothing was selected."
+    text = (
+        f"Independent chains, started from {subject.trained.origin}, after {steps[-1]:,} steps. Nothing was selected."
+    )
     ends = states[-1]
-    if subject.plane:
+    if subject.trained.plane:
         return Section("Samples", text, [_points(subject, ends)])
     if subject.image is None:
         caption = "A model of the data puts every value on the diagonal."
@@ -92,7 +97,7 @@ def chains(subject: Subject) -> Section | None:
         return Section("Samples", text, [Picture("samples", caption, figure)])
     n_times, n_chains = len(steps), 6
     images = subject.shown(states[:, :n_chains].flatten(end_dim=1)).reshape(n_times, n_chains, -1)
-    options: dict[str, Any] = {"limits": subject.limits}
+    options: dict[str, Any] = {"limits": shown_limits(subject)}
     over_time = chains_over_time(images, subject.image, steps=steps, **options)
     grid = sample_grid(subject.shown(ends), subject.image, 20, **options)
     return Section(
@@ -114,14 +119,16 @@ def rebuilt(subject: Subject) -> Section | None:
     name, x = subject.held_out
     state = machine.infer(x[:_N_SHOWN])
     x_hat = machine.mean(machine.data_layer, state)
-    figure = reconstructions(subject.shown(x[:_N_SHOWN]), subject.shown(x_hat), subject.image, limits=subject.limits)
+    figure = reconstructions(
+        subject.shown(x[:_N_SHOWN]), subject.shown(x_hat), subject.image, limits=shown_limits(subject)
+    )
     caption = f"Above: {name} samples. Below: the mean of the visible units given the mean of the hidden ones."
     return Section("Reconstructions", "Up and down once.", [Picture("reconstructions", caption, figure, False, True)])
 
 
 def filled_in(subject: Subject) -> Section | None:
     """Return images whose left half the model filled in."""
-    if subject.image is None or not subject.has_chains:
+    if subject.image is None:
         return None
     name, x = subject.held_out
     x = x[:_N_SHOWN]
@@ -133,7 +140,7 @@ def filled_in(subject: Subject) -> Section | None:
         sample(
             subject.model,
             len(x),
-            sampler=subject.sampler,
+            sampler=subject.trained.sampler,
             n_steps=n_steps,
             given=masked,
             start=subject.start(len(x)),
@@ -146,7 +153,7 @@ def filled_in(subject: Subject) -> Section | None:
         subject.shown(masked).flatten(1),
         torch.stack([subject.shown(draw).flatten(1) for draw in draws]),
         subject.image,
-        limits=subject.limits,
+        limits=shown_limits(subject),
     )
     caption = f"The left half of {name} samples is drawn three times, given the right half, in {n_steps:,} steps."
     return Section(
@@ -158,7 +165,7 @@ def filled_in(subject: Subject) -> Section | None:
 
 def density(subject: Subject) -> Section | None:
     """Return the density over points in the plane, beside a single Gaussian, and the test of the samples."""
-    if not subject.plane or not subject.has_free_energy:
+    if not subject.trained.plane or not subject.has_free_energy:
         return None
     name, x = subject.held_out
     log_z = plane_log_z(subject.model, subject.train)
@@ -220,29 +227,29 @@ def parameters(subject: Subject) -> Section | None:
     return Section("Weights and activations", "How the parameters are spread.", pictures)
 
 
-SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    learning,
-    chains,
-    by_class,
-    calibration,
-    told_apart,
-    deep_samples,
-    by_depth,
-    first_filters,
-    density,
-    features,
-    rebuilt,
-    filled_in,
-    energies,
-    parameters,
-)
+SECTIONS: dict[str, Callable[[Subject], Section | None]] = {
+    "learning": learning,
+    "samples": chains,
+    "density": density,
+    "filters": features,
+    "reconstructions": rebuilt,
+    "inpainting": filled_in,
+    "energies": energies,
+    "parameters": parameters,
+}
+"""The sections that a kind of model can name; each returns None where it does not apply."""
+
+
+def shown_limits(subject: Subject) -> Limits:
+    """Return what is black and what is white in images of a model: as in its training data."""
+    return limits_of(subject.shown(subject.train))
 
 
 def value_names(subject: Subject) -> list[str]:
     """Return a name for each value of a sample: that of its column, with the level of a category, or its number."""
     columns = subject.data.columns
     if not columns:
-        return [f"x{i + 1}" for i in range(math.prod(subject.shape))]
+        return [f"x{i + 1}" for i in range(math.prod(subject.trained.shape))]
     return [
         f"{column.name} = {level}" if column.type == "categorical" else column.name
         for column in columns
@@ -250,19 +257,10 @@ def value_names(subject: Subject) -> list[str]:
     ]
 
 
-def gaussian_log_density(x: Tensor, train: Tensor) -> Tensor:
-    """Return `log N(x; m, S)` with the mean m and the covariance S of the training samples, in nats."""
-    known = train.double().cpu()
-    factor = torch.linalg.cholesky(torch.cov(known.t()))
-    distance = torch.linalg.solve_triangular(factor, (x.double().cpu() - known.mean(0)).t(), upper=False)
-    log_volume = factor.diagonal().log().sum() + x.shape[1] / 2 * math.log(2 * math.pi)
-    return -distance.square().sum(0) / 2 - log_volume
-
-
 def _points(subject: Subject, ends: Tensor) -> Picture:
     name, x = subject.held_out
     n = min(len(x), len(ends))
-    known = (subject.run.evaluation() or {}).get("energy_distance")
+    known = (subject.trained.scores or {}).get("energy_distance")
     if known is None:
         test = permutation_test(energy_distance, x[:n], ends[:n], generator=subject.generator)
         known = {"value": test.statistic, "p_value": test.p_value}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harmonium.plots.page import number
+from harmonium.runs.words import SPLITS, is_score, number
 
 KINDS = {
     "exact": "exact, since Z was summed over all states",
@@ -14,7 +14,6 @@ KINDS = {
     "ais": "log Z by annealed importance sampling, whose errors make likelihoods look better than they are",
     "reverse-ais": "log Z by reverse annealed importance sampling, whose errors make likelihoods look worse",
 }
-_SPLITS = {"test": "test", "valid": "validation", "train": "training"}
 
 
 def verdict(
@@ -22,14 +21,16 @@ def verdict(
     evaluation: Mapping[str, Any] | None,
     records: Sequence[Mapping[str, Any]],
     spread: float | None = None,
+    own: Sequence[str] = (),
 ) -> list[str]:
     """Return a few sentences: the log-likelihood and its bounds, how it was found, the margin, and the data.
 
-    `spread` is the standard deviation of log p over the samples, from which the error of their mean follows.
+    `spread` is the standard deviation of log p over the samples, from which the error of their mean follows. `own` are
+    the sentences of the kind of model, which come first.
     """
     scores = evaluation or {}
     nats = [*_likelihood(scores, spread), *_comparison(scores)] or [_running(scores, records)]
-    lines = [*_classes(scores), *_depths(scores), *nats]
+    lines = [*own, *nats]
     said = str(scores.get("note") or note)
     if said:
         lines.append(f"Data: {said}. Nats of data made otherwise cannot be compared with these.")
@@ -45,49 +46,16 @@ def health(evaluation: Mapping[str, Any] | None, records: Sequence[Mapping[str, 
     return list(found.values())
 
 
-def _classes(scores: Mapping[str, Any]) -> list[str]:
-    """Return what a classifier does: accuracy, calibration, outliers, and how often its guard stepped in."""
-    lines = []
-    accuracy = {split: score for split, score in (scores.get("accuracy") or {}).items() if _is_score(score)}
-    for split in _SPLITS:
-        if split in accuracy:
-            score = accuracy[split]
-            text = f"The {_SPLITS[split]} accuracy is {number(100 * score['value'])} ± {number(100 * score['error'])} %"
-            error = scores.get("calibration_error") or {}
-            told = f"; the expected calibration error is {number(100 * error['value'])} %" if _is_score(error) else ""
-            lines.append(f"{text} of {score['n']:,} samples{told}.")
-            break
-    tables = scores.get("outliers") or {}
-    told = ", ".join(f"{number(table['free_energy']['auroc'], 4)} against {name}" for name, table in tables.items())
-    if told:
-        lines.append(f"AUROC by free energy: {told}.")
-    if isinstance(scores.get("rollbacks"), int):
-        n = scores["rollbacks"]
-        lines.append(f"The guard went back to a good state {n} time{'' if n == 1 else 's'}." if n else "No divergence.")
-    return lines
-
-
-def _depths(scores: Mapping[str, Any]) -> list[str]:
-    """Return what reconstructions from each depth of a deep belief network leave unexplained."""
-    found = scores.get("unexplained") or {}
-    for split, name in _SPLITS.items():
-        if split in found:
-            shares = ", ".join(number(100 * share) for share in found[split]["value"])
-            images = f"{found[split]['n']:,} {name} images about the mean training image"
-            return [f"Of the variation of {images}, reconstructions from depth 1, 2, … leave {shares} % unexplained."]
-    return []
-
-
 def _likelihood(scores: Mapping[str, Any], spread: float | None) -> list[str]:
-    parts = {split: scores[split] for split in _SPLITS if _is_score(scores.get(split))}
+    parts = {split: scores[split] for split in SPLITS if is_score(scores.get(split))}
     if not parts:
         return []
     first, *others = parts
     score = parts[first]
     among = f" on {score['n']:,} samples" if isinstance(score.get("n"), int) else ""
-    text = f"The {_SPLITS[first]} log-likelihood is {_estimate(score)}{among}"
+    text = f"The {SPLITS[first]} log-likelihood is {_estimate(score)}{among}"
     if others:
-        text += "; " + ", ".join(f"{_SPLITS[name]} {number(parts[name]['value'])}" for name in others)
+        text += "; " + ", ".join(f"{SPLITS[name]} {number(parts[name]['value'])}" for name in others)
     kind = str(score.get("kind") or "")
     lines = [f"{text}. It is {KINDS[kind]}." if kind == "exact" else f"{text}."]
     if kind and kind != "exact":
@@ -105,7 +73,7 @@ def _likelihood(scores: Mapping[str, Any], spread: float | None) -> list[str]:
 def _comparison(scores: Mapping[str, Any]) -> list[str]:
     lines = []
     baseline, test = scores.get("baseline") or {}, scores.get("test") or scores.get("valid") or {}
-    if _is_score(baseline) and _is_score(test):
+    if is_score(baseline) and is_score(test):
         margin = test["value"] - baseline["value"]
         told = f"{number(abs(margin))} nats {'better' if margin > 0 else 'worse'}"
         name = f"{baseline['name']}, " if baseline.get("name") else ""
@@ -146,10 +114,6 @@ def _estimate(score: Mapping[str, Any]) -> str:
     if _finite(score.get("lower")) and _finite(score.get("upper")):
         text += f", between {number(score['lower'], digits)} and {number(score['upper'], digits)},"
     return text
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, Mapping) and _finite(value.get("value"))
 
 
 def _finite(value: Any) -> bool:

@@ -1,24 +1,23 @@
 """Runs: the folder that a training leaves, its configuration, and exact resume."""
 
-from harmonium.runs.build import HIDDEN, MODELS, OBJECTIVES, Kind
+from harmonium.runs.build import prepare
 from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
-from harmonium.runs.config import Config, ConfigError
-from harmonium.runs.draw import draw
-from harmonium.runs.evaluate import evaluate
+from harmonium.runs.config import ConfigError, read_config, resolve
 from harmonium.runs.export import write_array, write_table
+from harmonium.runs.folder import RunFolder, find_folders
 from harmonium.runs.generation import score_samples
 from harmonium.runs.inpaint import Inpainting, inpaint
 from harmonium.runs.inventory import Available, inventory
-from harmonium.runs.prepare import Prepared, prepare
-from harmonium.runs.recipes import RECIPES, recipe
-from harmonium.runs.run import Run, find_runs, next_folder, settled
+from harmonium.runs.kinds import KINDS, Kind
+from harmonium.runs.recorder import Recorder
+from harmonium.runs.run import Run, next_folder, settled
+from harmonium.runs.settings import Config, Section
 from harmonium.runs.train import train
+from harmonium.runs.use import draw, evaluate
+from harmonium.runs.values import Prepared
 
 __all__ = [
-    "HIDDEN",
-    "MODELS",
-    "OBJECTIVES",
-    "RECIPES",
+    "KINDS",
     "Available",
     "Checkpoints",
     "Config",
@@ -27,15 +26,19 @@ __all__ = [
     "Inpainting",
     "Kind",
     "Prepared",
+    "Recorder",
     "Run",
+    "RunFolder",
+    "Section",
     "draw",
     "evaluate",
-    "find_runs",
+    "find_folders",
     "inpaint",
     "inventory",
     "next_folder",
     "prepare",
-    "recipe",
+    "read_config",
+    "resolve",
     "score_samples",
     "settled",
     "train",

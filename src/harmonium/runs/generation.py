@@ -12,8 +12,8 @@ import torch
 from harmonium.data import load
 from harmonium.evaluation.images.choose_network import choose_network
 from harmonium.evaluation.images.generation import generation_score
-from harmonium.runs.draw import draw
 from harmonium.runs.run import Run
+from harmonium.runs.use import draw
 
 NETWORKS = "feature-networks"
 """The folder beside the runs that keeps the classifiers trained for scores: all runs there use the same ones."""

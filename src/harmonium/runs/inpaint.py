@@ -10,10 +10,8 @@ from torch import Tensor
 
 from harmonium.data import Data
 from harmonium.draws import draw_uniform
-from harmonium.runs.prepare import complete
 from harmonium.runs.run import Run
-from harmonium.samplers import sample
-from harmonium.types import EnergyModel
+from harmonium.runs.values import complete
 
 HALVES = {"top": (-2, 0), "bottom": (-2, 1), "left": (-1, 0), "right": (-1, 1), "half": (-2, 1)}
 """Halves of an image by their names: the axis, and which half of it is missing."""
@@ -59,9 +57,9 @@ def missing_mask(missing: str, data: Data, n: int, *, generator: torch.Generator
 
 def inpaint(run: Run, missing: str, *, n: int = 16, n_steps: int = 1000, seed: int = 0) -> Inpainting:
     """Take values away from the first `n` test samples and draw them from the model given the rest."""
-    data, model = run.data(), run.model()
+    data, trained = run.data(), run.trained()
     split = "test" if data.test is not None else "train"
-    rows = complete(run.rows(split))
+    rows = complete(trained.rows(split))
     if rows is None:
         raise ValueError(f"The {split} data of {data.name} have no sample without missing values.")
     rows = rows[:n]
@@ -70,10 +68,5 @@ def inpaint(run: Run, missing: str, *, n: int = 16, n_steps: int = 1000, seed: i
     generator = torch.Generator().manual_seed(seed)
     mask = missing_mask(missing, data, len(rows), generator=generator).reshape(rows.shape).to(rows.device)
     given = rows.masked_fill(mask, math.nan)
-    if not isinstance(model, EnergyModel):
-        raise ValueError(f"A {run.config.model.kind} cannot fill in missing values: it has no free energy.")
-    start = run.start(len(rows), generator=generator)
-    filled = sample(
-        model, len(rows), sampler=run.sampler(), n_steps=n_steps, given=given, start=start, generator=generator
-    )
+    filled = run.kind.fill_in(trained, given, n_steps=n_steps, generator=generator)
     return Inpainting(run.restored(rows), run.restored(given), run.restored(filled))

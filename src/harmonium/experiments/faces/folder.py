@@ -1,63 +1,55 @@
-"""The folder of an experiment on faces: its settings, its data and its random numbers."""
+"""The folder of an experiment on faces: its settings, its data, and the network that was trained in it."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from harmonium.data import Data, load
+from harmonium.experiments.base import Experiment
+from harmonium.experiments.faces.network import empty_lower_machines, top_machine
 from harmonium.experiments.faces.recipe import FaceRecipe
-from harmonium.runs.atomic import write_atomic
+from harmonium.models import DBN
+from harmonium.runs.folder import RunFolder
 
-SETTINGS, LOWER, MODEL = "settings.json", "lower.safetensors", "model.safetensors"
-SCORES, TABLE, CURVE = "scores.json", "table.md", "curve"
-
-Message = Callable[[str], None]
+CURVE = "curve"
+"""The folder of the top machine at some epochs."""
 
 
-@dataclass(frozen=True)
-class FaceRun:
-    """The folder of one experiment on faces. Each stage leaves a file, and a stage whose file is there is not repeated.
+@dataclass(eq=False, kw_only=True)
+class FaceFolder(Experiment):
+    """What the stages of an experiment on faces share. A stage whose file is there is not repeated."""
 
-    `settings` are those that decide the result: size, seed, recipe, numbers of samples and steps.
-    """
+    name: ClassVar[str] = "faces"
+    recipe_type: ClassVar[type] = FaceRecipe
 
-    folder: Path
-    size: int
-    seed: int
     recipe: FaceRecipe
+    data_name: str = "celeba"
+    size: int = 32
     n_samples: int = 2000
     n_steps: int = 1000
-    data: str = "celeba"
 
-    def settings(self) -> dict[str, Any]:
-        """Return what decides the result, as plain values."""
-        values = {name: getattr(self, name) for name in ("size", "seed", "n_samples", "n_steps", "data")}
-        return values | {"recipe": dataclasses.asdict(self.recipe)}
+    @cached_property
+    def data(self) -> Data:
+        """The data, pictures of the right size."""
+        return load(self.data_name, data_dir=self.data_dir, size=self.size)
 
-    def open(self) -> None:
-        """Make the folder, or check that the one that is there was made with the same settings."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / SETTINGS
-        if not path.is_file():
-            write_atomic(path, json.dumps(self.settings(), indent=2).encode() + b"\n")
-        elif json.loads(path.read_bytes()) != self.settings():
-            raise ValueError(f"{self.folder} was made with other settings ({path}). Choose another folder with --out.")
+    @cached_property
+    def lower(self) -> RunFolder:
+        """The folder of what lies below the top machine."""
+        path = self.folder / "lower"
+        path.mkdir(exist_ok=True)
+        return RunFolder(path)
 
-    def images(self, data_dir: str | None = None) -> Data:
-        """Return the data, pictures of the right size."""
-        return load(self.data, data_dir=data_dir, size=self.size)
-
-    def generator(self, stage: int) -> torch.Generator:
-        """Return the generator of a stage: stages do not depend on which of them were done before."""
-        return torch.Generator().manual_seed(1000 * self.seed + stage)
+    def network(self) -> DBN:
+        """Return the trained network."""
+        dbn = DBN([*empty_lower_machines(self.recipe, tuple(self.data.shape)), top_machine(self.recipe)])
+        dbn.load_state_dict(self.parameters())
+        return dbn
 
 
 def as_floats(x: Tensor) -> Tensor:

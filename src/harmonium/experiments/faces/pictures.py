@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.nn.functional import interpolate, pad
 
-from harmonium.data import Data, MissingDataError, load
+from harmonium.data import MissingDataError, load
 from harmonium.evaluation.images.neighbors import nearest_neighbors
-from harmonium.experiments.faces.folder import FaceRun, as_floats
+from harmonium.experiments.faces.folder import FaceFolder, as_floats
 from harmonium.experiments.faces.network import pictures_of, reconstruct_faces, values_of
+from harmonium.experiments.faces.scores import draw_all
 from harmonium.models import DBN
+from harmonium.runs.panels import ImageGrid, ImageRows, Panel
 from harmonium.units import Multinary
 
 LUMINANCE = (0.299, 0.587, 0.114)
 """Red, green and blue in a gray value (ITU-R BT.601)."""
 
 
-@dataclass(frozen=True, eq=False)
-class FacePictures:
-    """Rows of images in [0, 1], `(n, 3, size, size)` each, by the name of the row; one entry for each picture."""
-
-    samples: Tensor
-    reconstructions: dict[str, Tensor]
-    not_faces: dict[str, Tensor]
-    colored: dict[str, Tensor]
-    photographs: dict[str, Tensor]
-    neighbors: dict[str, Tensor]
-
-    def groups(self) -> dict[str, dict[str, Tensor]]:
-        """Return the rows of each picture by its name, all but the samples."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "samples"}
-
-
-def face_pictures(
-    run: FaceRun, dbn: DBN, data: Data, drawn: dict[str, Tensor], *, n: int = 12, data_dir: str | None = None
-) -> FacePictures:
-    """Return the images to show; sets that are not in the data directory are left out."""
+def face_panels(run: FaceFolder, *, n: int = 12) -> list[Panel]:
+    """Return the pictures of a trained network; sets that are not in the data directory are left out."""
+    dbn, data, samples = run.network(), run.data, draw_all(run)["dbn"]
     test = as_floats(data.test if data.test is not None else data.train)[:n]
     gray = gray_of(test).expand(-1, 3, -1, -1)
-    samples = drawn["dbn"]
-    others = _other_images("cifar10", n, run.size, data_dir)
-    old = _other_images("olivetti", n, run.size, data_dir)
-    old = None if old is None else _framed(old)
-    return FacePictures(
-        samples=samples[:100],
-        reconstructions=_rebuilt(dbn, test),
-        not_faces={} if others is None else _rebuilt(dbn, others),
-        colored={"gray": gray, "colored": color_faces(dbn, gray_of(test)), "original": test},
-        photographs={} if old is None else {"gray": old, "colored": color_faces(dbn, gray_of(old))},
-        neighbors=_neighbors(samples[:n], as_floats(data.train)),
-    )
+    nearest = _neighbors(samples[:n], as_floats(data.train))
+    others, old = (_other_images(name, n, run.size, run.data_dir) for name in ("cifar10", "olivetti"))
+    groups: dict[str, tuple[str, dict[str, Tensor]]] = {
+        "reconstructions": ("Test images, and what each level knows of them.", _rebuilt(dbn, test)),
+        "neighbors": ("Samples, and the training images that are nearest.", nearest),
+        "colored": (
+            "Test images in gray, the colors that the network gives them, and their own.",
+            {"gray": gray, "colored": color_faces(dbn, gray_of(test)), "original": test},
+        ),
+    }
+    if others is not None:
+        groups["not_faces"] = ("Images that are no faces, and what each level makes of them.", _rebuilt(dbn, others))
+    if old is not None:
+        framed = _framed(old)
+        rows = {"gray": framed, "colored": color_faces(dbn, gray_of(framed))}
+        groups["photographs"] = ("Photographs in gray, and the colors that the network gives them.", rows)
+    drawn = ImageGrid("samples", "Mean images of codes drawn at the top.", samples[:100], limits=(0.0, 1.0))
+    text = f"Independent chains of {run.n_steps:,} Gibbs steps in the top machine. Nothing was selected."
+    return [
+        Panel("Samples", text, [drawn]),
+        Panel("Images through the network", "", [ImageRows(name, *group) for name, group in groups.items()]),
+    ]
 
 
 def gray_of(x: Tensor) -> Tensor:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import json
 from typing import Any
 
 import torch
@@ -12,30 +10,30 @@ from safetensors.torch import load_file
 from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 
-from harmonium.data import Data
 from harmonium.evaluation.images.feature_network import EFFICIENTNET_LITE0, FeatureNetwork, efficientnet_lite0
 from harmonium.evaluation.images.frechet import FrechetScore, frechet_distance, frechet_floor, frechet_score, with_error
 from harmonium.evaluation.images.neighbors import copy_check
 from harmonium.evaluation.images.precision_recall import precision_recall
-from harmonium.experiments.faces.folder import CURVE, SCORES, FaceRun, Message, as_floats
+from harmonium.experiments.base import Message, quiet
+from harmonium.experiments.faces.folder import CURVE, FaceFolder, as_floats
 from harmonium.experiments.faces.network import sample_faces
 from harmonium.laws.principal import PCAGaussian, PixelGaussian
-from harmonium.models import DBN
 from harmonium.runs.atomic import write_atomic
+from harmonium.runs.folder import TIMING, read_lines
 
 BASELINES = ("noise", "pca", "pca_top")
 N_CURVE = 500
 """Samples of each point of the curve over time."""
 
 
-def draw_all(run: FaceRun, dbn: DBN, data: Data) -> dict[str, Tensor]:
+def draw_all(run: FaceFolder) -> dict[str, Tensor]:
     """Return images in [0, 1] of the network and of the baselines by their names, kept in the folder as bytes."""
     path = run.folder / "samples.safetensors"
     if not path.is_file():
-        x, n = as_floats(data.train), run.n_samples
+        x, n = as_floats(run.data.train), run.n_samples
         top = min(run.recipe.n_hidden, x[0].numel(), len(x) - 1)
         drawn = {
-            "dbn": sample_faces(dbn, n, n_steps=run.n_steps, generator=run.generator(1)),
+            "dbn": sample_faces(run.network(), n, n_steps=run.n_steps, generator=run.generator(1)),
             "noise": PixelGaussian.fit(x).sample(n, generator=run.generator(2)),
             "pca": PCAGaussian.fit(x, run.recipe.n_components).sample(n, generator=run.generator(3)),
             "pca_top": PCAGaussian.fit(x, top).sample(n, generator=run.generator(4)),
@@ -55,7 +53,7 @@ def suffix(network: FeatureNetwork | None) -> str:
 
 
 def features_of(
-    run: FaceRun, name: str, images: Tensor, network: FeatureNetwork, say: Message, *, n_rows: int = 1000
+    run: FaceFolder, name: str, images: Tensor, network: FeatureNetwork, say: Message, *, n_rows: int = 1000
 ) -> Tensor:
     """Return the features of images, kept in the folder part by part: a stopped run goes on with the next part."""
     parts = []
@@ -69,24 +67,16 @@ def features_of(
     return torch.cat(parts)
 
 
-def score_faces(
-    run: FaceRun,
-    dbn: DBN,
-    data: Data,
-    drawn: dict[str, Tensor],
-    *,
-    network: FeatureNetwork | None = None,
-    say: Message,
-) -> dict[str, Any]:
-    """Return the scores of the network and the baselines and the curve over time, kept in `scores.json`.
+def score_faces(run: FaceFolder, *, network: FeatureNetwork | None = None, say: Message = quiet) -> dict[str, Any]:
+    """Return the scores of the network and the baselines and the curve over time, kept by the feature network.
 
     They are the Fréchet distance, precision, recall and whether samples are copies of the training images.
     """
-    path = (run.folder / SCORES).with_stem(f"scores{suffix(network)}")
-    if path.is_file():
-        found: dict[str, Any] = json.loads(path.read_bytes())
-        return found
+    wanted, known = EFFICIENTNET_LITE0 if network is None else network.name, run.evaluation() or {}
+    if wanted in known:
+        return dict(known[wanted])
     network = efficientnet_lite0() if network is None else network
+    data, drawn = run.data, draw_all(run)
     real = features_of(run, "real", data.train, network, say)
     floor = frechet_floor(real, generator=run.generator(5))
     records: dict[str, Any] = {}
@@ -103,24 +93,27 @@ def score_faces(
     few = drawn["dbn"][: len(held_out)]
     copies = copy_check(few, as_floats(data.train), as_floats(held_out), generator=run.generator(6))
     records["copies"] = dataclasses.asdict(copies) | {"text": str(copies)}
-    records["curve"] = _curve(run, dbn, real, network, say)
-    write_atomic(path, json.dumps(records, indent=2).encode() + b"\n")
+    records["curve"] = _curve(run, real, network, say)
+    run.write_evaluation(known | {wanted: records})
     return records
 
 
-def _curve(run: FaceRun, dbn: DBN, real: Tensor, network: FeatureNetwork, say: Message) -> list[dict[str, Any]]:
-    """Return the distance of the first samples at each mark of training, with its epoch and CPU time."""
-    dbn, points = copy.deepcopy(dbn), []
-    for path in sorted((run.folder / CURVE).glob("*.json")):
-        dbn[-1].load_state_dict(load_file(path.with_suffix(".safetensors")))
-        n = min(N_CURVE, run.n_samples)
+def _curve(run: FaceFolder, real: Tensor, network: FeatureNetwork, say: Message) -> list[dict[str, Any]]:
+    """Return the distance of the first samples at each mark of training and at its end, with epoch and CPU time."""
+    dbn, points, n = run.network(), [], min(N_CURVE, run.n_samples)
+    seconds = {line["epoch"]: line["cpu_seconds"] for line in read_lines(run.folder / TIMING)}
+    marks = {int(path.stem.removeprefix("epoch-")): path for path in (run.folder / CURVE).glob("epoch-*.safetensors")}
+    for epoch in [*sorted(marks), run.epochs]:
+        name = f"{CURVE}-{marks[epoch].stem}" if epoch in marks else f"{CURVE}-end"
+        machine = load_file(marks[epoch]) if epoch in marks else run.network()[-1].state_dict()
+        dbn[-1].load_state_dict(machine)
         images = sample_faces(dbn, n, n_steps=run.n_steps, generator=run.generator(8))
-        features = features_of(run, f"{CURVE}-{path.stem}", images, network, say)
-        points.append(json.loads(path.read_bytes()) | {"frechet": frechet_distance(real, features), "n_samples": n})
-    return sorted(points, key=lambda point: float(point["epoch"]))
+        distance = frechet_distance(real, features_of(run, name, images, network, say))
+        points.append({"epoch": epoch, "cpu_seconds": seconds[epoch], "frechet": distance, "n_samples": n})
+    return points
 
 
-def table_of_faces(run: FaceRun, records: dict[str, Any]) -> str:
+def table_of_faces(run: FaceFolder, records: dict[str, Any]) -> str:
     """Return the scores as one Markdown table, with the network, the numbers of images and the seed below it."""
     recipe = run.recipe
     below = f"{recipe.layers}, " if recipe.layers else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +13,7 @@ from torch.nn.functional import pad
 from harmonium.couplings import Conv2d
 from harmonium.data import draw_patches, local_contrast, scale, whiten_locally
 from harmonium.data.local_whitening import LocalWhitening
-from harmonium.learning import CD, Callback, History, Sparsity, Training
-from harmonium.learning.monitors.monitors import Monitor
+from harmonium.learning import CD, Callback, Sparsity, Training
 from harmonium.models import DBN, RBM
 from harmonium.models.dbn_spec import units_with_levels
 from harmonium.units import Gaussian
@@ -86,7 +84,6 @@ def filter_training(
     levels: int,
     *,
     generator: torch.Generator | None = None,
-    monitors: Sequence[Monitor] = (),
     callbacks: Sequence[Callback] = (),
 ) -> Training:
     """Return the training of a convolutional RBM with hidden levels 0..N on prepared patches, before its first update.
@@ -118,7 +115,6 @@ def filter_training(
         batch_size=recipe.batch_size,
         transforms=[Sparsity(target=target * levels, rate=recipe.pressure)],
         schedule=torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 - 0.9 * epoch / max(1, recipe.epochs)),
-        monitors=monitors,
         callbacks=callbacks,
         generator=generator,
     )
@@ -134,20 +130,6 @@ def empty_filters(
     rbm = RBM(Gaussian(channels, size, size), make(recipe.n_filters, 1, 1), coupling)
     _fix_sigma(rbm)
     return rbm
-
-
-def learn_filters(
-    recipe: FeatureRecipe,
-    patches: Tensor,
-    levels: int,
-    *,
-    generator: torch.Generator | None = None,
-    monitors: Sequence[Monitor] = (),
-) -> tuple[RBM, History]:
-    """Learn filters on prepared patches in one go (see `filter_training`), and return them with their history."""
-    training = filter_training(recipe, patches, levels, generator=generator, monitors=monitors)
-    history = training.run()
-    return cast(RBM, training.model), history
 
 
 @torch.no_grad()

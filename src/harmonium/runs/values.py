@@ -1,9 +1,8 @@
-"""From a configuration to the values that the model sees, and back."""
+"""From data to the values that a model sees, and back."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harmonium.data import DESCRIPTIONS, Data, load, scale, standardize, unstandardize
-from harmonium.runs.config import Config
+from harmonium.runs.settings import Config, DataSection
 
 SPLITS = ("train", "valid", "test")
 
@@ -40,12 +39,8 @@ class Prepared:
         return images if self.mean is None or self.std is None else unstandardize(images, self.mean, self.std)
 
 
-def prepare(config: Config) -> Prepared:
-    """Load the data and make the values that the model wants, or say what must be chosen first."""
-    from harmonium.runs.build import MODELS  # it needs this module
-
-    section = config.data
-    kind = MODELS[config.model.kind]
+def load_data(section: DataSection) -> Data:
+    """Load the data of a run, binarized where that is asked for."""
     how = section.binarize if section.binarize in ("threshold", "sample", "resample") else None
     generator = torch.Generator().manual_seed(section.seed)
     try:
@@ -56,10 +51,12 @@ def prepare(config: Config) -> Prepared:
         raise ValueError(
             f'`binarize = "scale"` is for images with levels. {data.name} holds {data.kind} data: leave it out.'
         )
-    if kind.values is not None:
-        return kind.values(data, config)
-    if kind.real:
-        return real_values(data, section.standardize)
+    return data
+
+
+def unit_values(config: Config, data: Data) -> Prepared:
+    """Return values for visible units that follow the data: levels must be made 0 and 1, by choice."""
+    section = config.data
     if data.kind == "levels":
         if section.binarize != "scale":
             raise ValueError(
@@ -104,8 +101,3 @@ def complete(x: Tensor | None) -> Tensor | None:
         return x
     rows = x[~x.flatten(1).isnan().any(1)]
     return rows if len(rows) else None
-
-
-def n_values(data: Data) -> int:
-    """Return how many values a sample has."""
-    return math.prod(data.shape)

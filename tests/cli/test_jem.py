@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_from_training_to_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", *TINY, "--no-report"]) == 0
     out = capsys.readouterr().out
-    assert "valid accuracy" in out and "valid L_gen" in out and "[joint]" in out
+    assert "valid accuracy" in out and "valid L_gen" in out and "[jem]" in out
     assert "test accuracy" in out and "expected calibration error" in out
     assert "against uniform noise: free energy" in out and "gradient norm" in out and "max softmax" in out
     assert "returns of the guard to a good state: 0" in out and "not the probability of gray levels" in out
@@ -53,9 +54,9 @@ def test_flags_reach_the_configuration() -> None:
     flags += ["--generation-weight", "0.5", "--input-noise", "0.2", "--baseline", "--no-report", "--no-evaluate"]
     some = [*TINY[:10], "--epochs", "0", "--threads", "1"]
     assert run(["train", *some, *flags, "-q", "-o", "out"]) == 0
-    joint = Run.open("out").config.joint
-    assert (joint.network, joint.step_size, joint.noise, joint.buffer) == ("small-residual", 0.3, 0.1, False)
-    assert (joint.labels, joint.generation_weight, joint.input_noise, joint.baseline) == (20, 0.5, 0.2, True)
+    own: Any = Run.open("out").config.own
+    assert (own.network, own.step_size, own.noise, own.buffer) == ("small-residual", 0.3, 0.1, False)
+    assert (own.labels, own.generation_weight, own.input_noise, own.baseline) == (20, 0.5, 0.2, True)
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,16 @@ import pytest
 import torch
 
 from benchmarks.kill_resume import fingerprint
+from harmonium.data.known_labels import known_labels
 from harmonium.evaluation.ood import auroc
 from harmonium.evaluation.outlier_scores import outlier_scores
 from harmonium.learning import Callback, Guard, JointLikelihood, Training, snapshot
 from harmonium.models import JEM
 from harmonium.networks import SmallConv
-from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, train
+from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, read_config, resolve, train
 from harmonium.runs.build import build_training
 from harmonium.runs.config import merge
-from harmonium.runs.joint import known_labels
-from harmonium.runs.outliers import outliers
-from harmonium.runs.recipes import recipe
+from harmonium.runs.kinds.jem import JEMKind
 
 TINY: dict[str, Any] = {
     "data": {"name": "digits"},
@@ -30,7 +29,7 @@ TINY: dict[str, Any] = {
 
 
 def tiny(**sections: dict[str, Any]) -> Config:
-    return Config.resolve(merge(TINY, sections))
+    return resolve(merge(TINY, sections))
 
 
 class StopAt(Callback):
@@ -57,44 +56,44 @@ class Poison(Callback):
 
 # --- settings --------------------------------------------------------------------------------------------------------
 def test_the_configuration_holds_what_the_model_reads() -> None:
-    config = tiny(joint={"labels": 100})
+    config = tiny(jem={"labels": 100})
     text = config.to_toml()
-    assert "[joint]" in text and "n_hidden" not in text and "objective" not in text and "binarize" not in text
-    assert config.joint.labels == 100 and config.joint.network == "mlp"
-    other = Config.resolve({"data": {"name": "moons"}})
-    assert "joint" not in other.model_dump() and "n_hidden" in other.to_toml()
+    assert "[jem]" in text and "n_hidden" not in text and "objective" not in text and "binarize" not in text
+    assert config.own.labels == 100 and config.own.network == "mlp"
+    other = resolve({"data": {"name": "moons"}})
+    assert "jem" not in other.model_dump() and "n_hidden" in other.to_toml()
 
 
 def test_it_is_read_back_as_it_was(tmp_path: Path) -> None:
-    config = tiny(joint={"noise": 0.0, "buffer": False, "labels": 50})
+    config = tiny(jem={"noise": 0.0, "buffer": False, "labels": 50})
     path = tmp_path / "config.toml"
     path.write_text(config.to_toml())
-    assert Config.read(path) == config
+    assert read_config(path) == config
 
 
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
         ({"training": {"objective": "pcd"}}, "objective is not for model 'jem'"),
-        ({"model": {"kind": "rbm"}, "joint": {"labels": 10}}, r"\[joint\] is not for model 'rbm'"),
-        ({"joint": {"network": "transformer"}}, "must be one of mlp, small-conv, small-residual"),
-        ({"joint": {"step_size": 0.0}}, "greater than 0"),
-        ({"joint": {"stepsize": 0.1}}, "is not a setting. There are: network, step_size"),
+        ({"model": {"kind": "rbm"}, "jem": {"labels": 10}}, r"\[jem\] is not for model 'rbm'"),
+        ({"jem": {"network": "transformer"}}, "must be one of mlp, small-conv, small-residual"),
+        ({"jem": {"step_size": 0.0}}, "greater than 0"),
+        ({"jem": {"stepsize": 0.1}}, "is not a setting. There are: network, step_size"),
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        Config.resolve(merge({"data": {"name": "digits"}, "model": {"kind": "jem"}}, settings))
+        resolve(merge({"data": {"name": "digits"}, "model": {"kind": "jem"}}, settings))
 
 
 def test_networks_by_data_set() -> None:
-    names = {name: recipe(name, "jem")["joint"]["network"] for name in ("digits", "mnist", "fashion-mnist", "cifar10")}
+    names = {name: JEMKind().recipe(name)["jem"]["network"] for name in ("digits", "mnist", "fashion-mnist", "cifar10")}
     assert list(names.values()) == ["mlp", "small-conv", "small-conv", "small-residual"]
-    assert recipe("anything", "jem")["joint"]["network"] == "mlp"
+    assert JEMKind().recipe("anything")["jem"]["network"] == "mlp"
 
 
 def test_options_are_those_of_the_network(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "a", tiny(joint={"network": "small-conv"}, model={"options": {"hidden": 12}}))
+    run = Run.create(tmp_path / "a", tiny(jem={"network": "small-conv"}, model={"options": {"hidden": 12}}))
     net = run.untrained().net
     assert isinstance(net, SmallConv) and net.hidden == 12 and net.shape == (1, 8, 8) and net.n_outputs == 10
     run = Run.create(tmp_path / "b", tiny(model={"options": {"width": 3}}))
@@ -111,14 +110,14 @@ def test_images_are_scaled_and_restored(tmp_path: Path) -> None:
 
 
 def test_data_without_labels_are_refused(tmp_path: Path) -> None:
-    config = Config.resolve({"data": {"name": "checkerboard"}, "model": {"kind": "jem"}})
+    config = resolve({"data": {"name": "checkerboard"}, "model": {"kind": "jem"}})
     with pytest.raises(ValueError, match="checkerboard has no labels"):
         Run.create(tmp_path / "run", config).data()
 
 
 # --- what it learns from ---------------------------------------------------------------------------------------------
-def task(tmp_path: Path, **joint: Any) -> tuple[Training, JointLikelihood]:
-    run = Run.create(tmp_path / "run", tiny(joint=joint))
+def task(tmp_path: Path, **own: Any) -> tuple[Training, JointLikelihood]:
+    run = Run.create(tmp_path / "run", tiny(jem=own))
     training = build_training(run.config, run.prepared)
     assert isinstance(training.objective, JointLikelihood)
     return training, training.objective
@@ -196,7 +195,7 @@ def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     settings = {"training": {"epochs": 20}, "model": {"options": {"hidden": [64]}}}
-    run = Run.create(tmp_path_factory.mktemp("joint") / "run", tiny(**settings))
+    run = Run.create(tmp_path_factory.mktemp("jem") / "run", tiny(**settings))
     train(run)
     return run
 
@@ -209,7 +208,7 @@ def test_scores(trained: Run) -> None:
     assert scores["accuracy"]["test"]["value"] == right > 0.5
     assert 0 <= scores["calibration_error"]["value"] < 0.5
     assert set(scores["outliers"]) == {"uniform noise", "shuffled pixels"}
-    noise = outliers(trained, x, generator=torch.Generator().manual_seed(1))["uniform noise"]
+    noise = JEMKind().outliers(trained.trained(), x, generator=torch.Generator().manual_seed(1))["uniform noise"]
     inside, outside = (outlier_scores(model, rows)["free_energy"] for rows in (x, noise))
     assert scores["outliers"]["uniform noise"]["free_energy"]["auroc"] == auroc(inside, outside)
     assert scores["rollbacks"] == 0
@@ -218,7 +217,7 @@ def test_scores(trained: Run) -> None:
 
 
 def test_many_values_get_no_likelihood(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harmonium.runs.joint_scores._FEW_VALUES", 10)
+    monkeypatch.setattr("harmonium.runs.scores._FEW_TO_ANNEAL", 10)
     scores = evaluate(trained)
     assert "not trustworthy" in scores["likelihood"] and "test" not in scores
     assert "text" in evaluate(trained, n_chains=8, n_betas=10)["test"]  # when asked, with its bounds
@@ -245,6 +244,6 @@ def test_inpainting_keeps_what_is_given(trained: Run) -> None:
 def test_shuffled_pixels_are_the_same_pixels(trained: Run) -> None:
     x = trained.rows("test")
     assert x is not None
-    shuffled = outliers(trained, x, generator=torch.Generator())["shuffled pixels"]
+    shuffled = JEMKind().outliers(trained.trained(), x, generator=torch.Generator())["shuffled pixels"]
     assert not torch.equal(shuffled, x)
     torch.testing.assert_close(shuffled.flatten(1).sort(1).values, x.flatten(1).sort(1).values)

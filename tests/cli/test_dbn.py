@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from harmonium.cli.entry import run
 from harmonium.plots import write_report
-from harmonium.runs import Run
+from harmonium.runs import KINDS, Run
 
 TINY = ["--model", "dbn", "--data", "digits", "--n-steps", "1", "--epochs", "4", "--threads", "1"]
 
@@ -24,7 +25,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_from_training_to_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", *TINY, "--spec", "conv 4 4x4/2, dense 16, dense 20", "--no-report"]) == 0
     out = capsys.readouterr().out
-    assert "[deep]" in out and "log-likelihood: none" in out and "test unexplained share from depth" in out
+    assert "[dbn]" in out and "log-likelihood: none" in out and "test unexplained share from depth" in out
     folder = Path("runs/digits-dbn-1")
     write_report(Run.open(folder), n_steps=5)
     figures = {path.stem for path in (folder / "figures").iterdir()}
@@ -48,8 +49,8 @@ def test_from_training_to_the_report(capsys: pytest.CaptureFixture[str]) -> None
 def test_flags_reach_the_configuration() -> None:
     flags = ["--spec", "dense 9, dense 8", "--levels", "1", "--order", "greedy", "--no-report", "--no-evaluate"]
     assert run(["train", *TINY, "--epochs", "0", *flags, "-q", "-o", "out"]) == 0
-    deep = Run.open("out").config.deep
-    assert (deep.spec, deep.levels, deep.order) == ("dense 9, dense 8", 1, "greedy")
+    own: Any = Run.open("out").config.own
+    assert (own.spec, own.levels, own.order) == ("dense 9, dense 8", 1, "greedy")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,7 @@ def test_mistakes_are_said(arguments: list[str], text: str, capsys: pytest.Captu
 
 def test_the_kinds_of_models_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["info"]) == 0
-    assert "models: rbm, gaussian-rbm, jem, dbn" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert all(name in out for name in KINDS) and "deep belief network; learns images" in out
     assert run(["train", "--help"]) == 0
-    assert "dbn" in capsys.readouterr().out
+    assert "--model dbn: deep belief network" in capsys.readouterr().out

@@ -11,25 +11,26 @@ from torch import Tensor
 
 from benchmarks.kill_resume import fingerprint
 from harmonium.data import Data
+from harmonium.evaluation.unexplained import unexplained
 from harmonium.learning import Callback, Training, snapshot
 from harmonium.models import DBN
-from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, train
+from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, read_config, resolve, train
 from harmonium.runs.build import build_schedule, build_training
 from harmonium.runs.config import merge
-from harmonium.runs.deep import deep_values, default_spec, unexplained
+from harmonium.runs.kinds.dbn import DBNKind, default_spec
 from harmonium.units import Bernoulli, Multinary
 
 TINY: dict[str, Any] = {
     "data": {"name": "digits"},
     "model": {"kind": "dbn"},
-    "deep": {"spec": "conv 4 4x4/2, dense 12, dense 10"},
+    "dbn": {"spec": "conv 4 4x4/2, dense 12, dense 10"},
     "training": {"n_steps": 2, "n_chains": 20, "epochs": 6, "batch_size": 200},
     "run": {"threads": 1},
 }
 
 
 def tiny(**sections: dict[str, Any]) -> Config:
-    return Config.resolve(merge(TINY, sections))
+    return resolve(merge(TINY, sections))
 
 
 class StopAt(Callback):
@@ -44,15 +45,15 @@ class StopAt(Callback):
 
 # --- settings --------------------------------------------------------------------------------------------------------
 def test_the_configuration_holds_what_the_model_reads(tmp_path: Path) -> None:
-    config = tiny(deep={"order": "greedy", "levels": 255})
+    config = tiny(dbn={"order": "greedy", "levels": 255})
     text = config.to_toml()
-    assert "[deep]" in text and "[joint]" not in text
+    assert "[dbn]" in text and "[jem]" not in text
     assert all(name not in text for name in ("n_hidden", "binarize", "standardize", "momentum", "ais_chains"))
-    assert "deep" not in Config.resolve({"data": {"name": "moons"}}).model_dump()
-    assert "deep" not in Config.resolve({"data": {"name": "digits"}, "model": {"kind": "jem"}}).model_dump()
+    assert "dbn" not in resolve({"data": {"name": "moons"}}).model_dump()
+    assert "dbn" not in resolve({"data": {"name": "digits"}, "model": {"kind": "jem"}}).model_dump()
     path = tmp_path / "config.toml"
     path.write_text(text)
-    assert Config.read(path) == config
+    assert read_config(path) == config
 
 
 @pytest.mark.parametrize(
@@ -60,15 +61,15 @@ def test_the_configuration_holds_what_the_model_reads(tmp_path: Path) -> None:
     [
         ({"data": {"binarize": "sample"}}, "binarize is not for model 'dbn'"),
         ({"training": {"optimizer": "sgd"}}, "optimizer is not for model 'dbn'"),
-        ({"model": {"kind": "rbm"}, "deep": {"levels": 1}}, r"\[deep\] is not for model 'rbm'"),
-        ({"model": {"kind": "jem"}, "deep": {"levels": 1}}, r"\[deep\] is not for model 'jem'"),
-        ({"deep": {"order": "backwards"}}, "must be 'top-last', 'joint' or 'greedy'"),
-        ({"deep": {"depth": 3}}, "is not a setting. There are: spec, levels, order"),
+        ({"model": {"kind": "rbm"}, "dbn": {"levels": 1}}, r"\[dbn\] is not for model 'rbm'"),
+        ({"model": {"kind": "jem"}, "dbn": {"levels": 1}}, r"\[dbn\] is not for model 'jem'"),
+        ({"dbn": {"order": "backwards"}}, "must be 'top-last', 'together' or 'greedy'"),
+        ({"dbn": {"depth": 3}}, "is not a setting. There are: spec, levels, order"),
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        Config.resolve(merge({"data": {"name": "digits"}, "model": {"kind": "dbn"}}, settings))
+        resolve(merge({"data": {"name": "digits"}, "model": {"kind": "dbn"}}, settings))
 
 
 @pytest.mark.parametrize("size", [8, 13, 25, 28, 32, 50, 64, 96])
@@ -85,7 +86,7 @@ def test_units_have_the_levels_of_the_data_and_the_top_is_binary(tmp_path: Path)
     levels = [(rbm.visible.levels, rbm.hidden.levels) for rbm in dbn if isinstance(rbm.hidden, Multinary)]
     assert levels == [(16, 16), (16, 16)]
     assert isinstance(dbn[-1].visible, Bernoulli) and isinstance(dbn[-1].hidden, Bernoulli)
-    binary = Run.create(tmp_path / "binary", tiny(deep={"levels": 1})).untrained()
+    binary = Run.create(tmp_path / "binary", tiny(dbn={"levels": 1})).untrained()
     assert isinstance(binary, DBN) and all(isinstance(rbm.visible, Bernoulli) for rbm in binary)
 
 
@@ -94,7 +95,7 @@ def test_images_stay_small_integers_and_are_restored_to_the_unit_interval(tmp_pa
     assert run.data().train.dtype == torch.uint8
     training = build_training(run.config, run.prepared)
     assert training.batches.x is not None and training.batches.x.dtype == torch.uint8
-    wide = Run.create(tmp_path / "wide", tiny(deep={"levels": 255}))
+    wide = Run.create(tmp_path / "wide", tiny(dbn={"levels": 255}))
     ends = [(x.min().item(), x.max().item()) for x in (run.data().train, wide.data().train)]
     assert ends == [(0, 16), (0.0, 255.0)] and "carried to 0..255" in wide.data().note
     for some in (run, wide):
@@ -106,23 +107,23 @@ def test_images_stay_small_integers_and_are_restored_to_the_unit_interval(tmp_pa
 def test_only_images_are_taken() -> None:
     real = Data("points", torch.zeros(3, 2), None, None, shape=(2,), kind="real")
     with pytest.raises(ValueError, match="is for images with levels, or 0 and 1. points holds real data"):
-        deep_values(real, tiny())
+        DBNKind().values(tiny(), real)
 
 
 def test_a_wrong_spec_is_said(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "run", tiny(deep={"spec": "dense 10, conv 4 4x4/2"}))
+    run = Run.create(tmp_path / "run", tiny(dbn={"spec": "dense 10, conv 4 4x4/2"}))
     with pytest.raises(ValueError, match="last layer of the spec must be dense"):
         run.untrained()
 
 
 def test_every_turn_needs_an_epoch(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "run", tiny(deep={"order": "greedy"}, training={"epochs": 2}))
+    run = Run.create(tmp_path / "run", tiny(dbn={"order": "greedy"}, training={"epochs": 2}))
     with pytest.raises(ValueError, match="at least 3, one for each turn"):
         train(run)
 
 
 def test_a_single_machine_is_a_network_too(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "run", tiny(deep={"spec": "dense 20"}, training={"epochs": 10}))
+    run = Run.create(tmp_path / "run", tiny(dbn={"spec": "dense 20"}, training={"epochs": 10}))
     train(run)
     (share,) = evaluate(run)["unexplained"]["test"]["value"]
     assert share < 1 and draw(run, 2, n_steps=2).shape == (2, 1, 8, 8)
@@ -133,14 +134,14 @@ def test_a_single_machine_is_a_network_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "learned"),
     [
-        ("joint", [{0, 1, 2}, {0, 1, 2}, {0, 1, 2}]),
+        ("together", [{0, 1, 2}, {0, 1, 2}, {0, 1, 2}]),
         ("top-last", [{0, 1}, {0, 1, 2}, {2}]),
         ("greedy", [{0, 1, 2}, {1, 2}, {2}]),  # those above start anew when a turn begins
     ],
 )
 def test_machines_learn_in_their_turn(order: str, learned: list[set[int]], tmp_path: Path) -> None:
     """Which machines have other parameters after epochs 2, 3 or 4, and 6 than at the mark before."""
-    run = Run.create(tmp_path / "run", tiny(deep={"order": order}, training={"average": 0.0}))
+    run = Run.create(tmp_path / "run", tiny(dbn={"order": order}, training={"average": 0.0}))
     training = build_training(run.config, run.prepared)
     marks = (2, 4, 6) if order == "greedy" else (2, 3, 6)
     before, moved = weights(training), []
@@ -178,9 +179,9 @@ def weights(training: Training) -> list[Tensor]:
 
 # --- exact resume ----------------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
-@pytest.mark.parametrize("order", ["top-last", "joint", "greedy"])
+@pytest.mark.parametrize("order", ["top-last", "together", "greedy"])
 def test_stopped_and_resumed_is_the_same(order: str, tmp_path: Path) -> None:
-    config = tiny(deep={"order": order})
+    config = tiny(dbn={"order": order})
     train(Run.create(tmp_path / "whole", config))
     n_updates = Run.open(tmp_path / "whole").metrics()[-1]["update"]
     for stop in (1, n_updates // 3, n_updates // 2, n_updates // 2 + 3, n_updates - 1):
@@ -194,7 +195,7 @@ def test_stopped_and_resumed_is_the_same(order: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["objective.2.", "holder.0.", "optimizer."])
 def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
     """The negative control: without the chains of the top, its centers or the state of Adam the end is another."""
-    config = tiny(deep={"order": "joint"})
+    config = tiny(dbn={"order": "together"})
     train(Run.create(tmp_path / "whole", config))
     run = Run.create(tmp_path / "robbed", config)
     tensors, values = snapshot(train(run, callbacks=[StopAt(20)]))
@@ -209,7 +210,7 @@ def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
     settings = {"data": {"name": "digits"}, "model": {"kind": "dbn"}, "training": {"epochs": 60, "average": 0.9}}
-    run = Run.create(tmp_path_factory.mktemp("deep") / "run", Config.resolve(settings))
+    run = Run.create(tmp_path_factory.mktemp("dbn") / "run", resolve(settings))
     train(run)
     return run
 

@@ -1,8 +1,8 @@
-"""What is not the data of a run: other data sets and noise, in the shape and on the scale that its model takes."""
+"""What is not data, and how well a model tells it apart: other data sets and noise, on the scale of the samples."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,30 +10,36 @@ from torch.nn.functional import pad
 
 from harmonium.data import DATASETS, load, scale
 from harmonium.draws import draw_uniform
-
-if TYPE_CHECKING:
-    from harmonium.runs.run import Run
+from harmonium.evaluation.ood import auroc, fpr95
+from harmonium.evaluation.outlier_scores import outlier_scores
+from harmonium.types import EnergyModel
 
 OTHERS = {"mnist": "fashion-mnist", "fashion-mnist": "mnist", "cifar10": "mnist"}
 """The data set that stands for the rest of the world, by the name of the data."""
 
 
-def outliers(run: Run, x: Tensor, *, generator: torch.Generator) -> dict[str, Tensor]:
-    """Return sets of as many outliers as there are samples `x`, by names that say what they are.
+def outliers(
+    x: Tensor,
+    name: str,
+    *,
+    box: tuple[float, float] = (-1.0, 1.0),
+    data_dir: str | None = None,
+    generator: torch.Generator | None = None,
+) -> dict[str, Tensor]:
+    """Return sets of as many outliers as there are samples `x` of the data `name`, by names that say what they are.
 
     The test images of another data set if its files are there (padded and repeated in color where shapes differ),
     noise uniform in the box, and the samples themselves with the values of each in random order.
     """
-    box: tuple[float, float] = getattr(run.untrained(), "box", (-1.0, 1.0))
     found: dict[str, Tensor] = {}
-    name = OTHERS.get(run.config.data.name)
-    if name is not None and name in DATASETS:
+    other_name = OTHERS.get(name)
+    if other_name is not None and other_name in DATASETS:
         try:
-            other = load(name, data_dir=run.config.data.data_dir).test
+            other = load(other_name, data_dir=data_dir).test
         except (OSError, ValueError):  # its files are not there
             other = None
         if other is not None and other.ndim == x.ndim:
-            found[f"{name}{' in color' if x.shape[1] > other.shape[1] else ''}"] = fitted(other[: len(x)], x)
+            found[f"{other_name}{' in color' if x.shape[1] > other.shape[1] else ''}"] = fitted(other[: len(x)], x)
     low, high = box
     found["uniform noise"] = draw_uniform(x, generator=generator).mul_(high - low).add_(low)
     if x[0].numel() > 2:
@@ -43,10 +49,23 @@ def outliers(run: Run, x: Tensor, *, generator: torch.Generator) -> dict[str, Te
     return found
 
 
+def outlier_table(model: EnergyModel, x: Tensor, others: dict[str, Tensor]) -> dict[str, Any]:
+    """Return AUROC and FPR at 95 % recall for each set of outliers and each score of `outlier_scores`."""
+    inside = outlier_scores(model, x)
+    table: dict[str, Any] = {}
+    for name, other in others.items():
+        outside = outlier_scores(model, other)
+        table[name] = {"n": len(other)} | {
+            score: {"auroc": auroc(inside[score], outside[score]), "fpr95": fpr95(inside[score], outside[score])}
+            for score in inside
+        }
+    return table
+
+
 def fitted(images: Tensor, like: Tensor) -> Tensor:
     """Return 8-bit images on [-1, 1], padded with black and repeated in color to the shape of others.
 
-    >>> from harmonium.runs.outliers import fitted
+    >>> from harmonium.evaluation.outliers import fitted
     >>> fitted(torch.zeros(2, 1, 28, 28, dtype=torch.uint8), torch.zeros(1, 3, 32, 32)).shape
     torch.Size([2, 3, 32, 32])
     """

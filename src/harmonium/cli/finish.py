@@ -1,0 +1,73 @@
+"""How runs and experiments are trained to their end on the command line, and their reports written."""
+
+from __future__ import annotations
+
+import torch
+
+from harmonium.cli.show import Show
+from harmonium.cli.signals import StopSignals
+from harmonium.experiments import Experiment
+from harmonium.runs import Run, evaluate, train
+
+
+def finish(run: Run, show: Show) -> None:
+    """Train a run to its end, then evaluate it and write its report."""
+    check_device(run.config.run.device)
+    with StopSignals().installed() as signals, show.warnings():
+        show.line(f"data: {run.data()}")
+        with show.progress(run.config.training.epochs, run.kind.watched) as callback:
+            training = train(run, callbacks=[signals, callback], on_message=show.warn)
+        signals.done(f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}")
+        show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
+        show.line(f"trained {training.epoch} epochs, {training.update:,} updates in {training.seconds:.1f} s")
+        if run.config.run.evaluate:
+            show.line("evaluating …")
+            scores = evaluate(run)
+            run.write_evaluation(scores)
+            show.scores(run, scores)
+        if run.config.run.report:
+            write_report(run, show)
+    show.event("done", folder=str(run.folder))
+    show.line(f"run: {run.folder}")
+
+
+def train_experiment(experiment: Experiment, show: Show) -> None:
+    """Train an experiment to its end with its progress shown; a signal stops it after the update at hand, saved."""
+    text = f"Go on with the same command; the folder is {experiment.folder}."
+    with StopSignals().installed() as signals, show.progress(experiment.epochs) as progress:
+        finished = experiment.train(callbacks=(signals, progress), say=show.line)
+        signals.done(f"Stopped and saved. {text}")
+    if not finished:
+        raise ValueError(f"Training did not reach its last epoch. {text}")
+
+
+def finish_experiment(experiment: Experiment, show: Show) -> None:
+    """Do what is left of an experiment, and write its report."""
+    train_experiment(experiment, show)
+    experiment.score(say=show.line)
+    write_report(experiment, show)
+
+
+def write_report(run: Run | Experiment, show: Show) -> None:
+    """Write the pictures and the report, if what draws them is installed."""
+    try:
+        from harmonium import plots  # optional: it needs matplotlib
+    except ImportError as error:
+        show.warn(f'No report is written: {error}. Install what it needs with: pip install "harmonium[plots]"')
+        return
+    if isinstance(run, Run):
+        path = plots.write_report(run)
+    else:
+        path = plots.write_panels(run.folder, run.sentences(), run.settings(), run.metrics(), run.panels())
+    show.event("report", path=str(path))
+    show.line(f"report: {path}")
+
+
+def check_device(name: str) -> None:
+    """Raise unless the device can be used here."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"There is no device {name!r}. Use cpu or cuda.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("No CUDA device can be used here. Use --device cpu.")

@@ -1,0 +1,30 @@
+"""How often a classifier is right."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harmonium.models import JEM
+
+_ROWS = 1000
+
+
+@torch.no_grad()
+def class_probabilities(model: JEM, x: Tensor) -> Tensor:
+    """Return `p(y|x)` of each sample, some rows at a time."""
+    return torch.cat([model.predict_proba(rows) for rows in x.split(_ROWS)])
+
+
+def accuracy(probabilities: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Return the share p of samples whose most probable class is right, its standard error `√(p(1-p)/n)`, and n.
+
+    >>> from harmonium.evaluation.classify.accuracy import accuracy
+    >>> accuracy(torch.eye(4), torch.tensor([0, 1, 2, 0]))["value"]
+    0.75
+    """
+    right = (probabilities.argmax(-1).cpu() == labels).double().mean().item()
+    return {"value": right, "error": math.sqrt(right * (1 - right) / len(labels)), "n": len(labels)}

@@ -1,0 +1,124 @@
+"""Draws the panels that are plain data: whatever a kind of model or an experiment wants to show."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from harmonium.plots.filters import filters
+from harmonium.plots.grids import Limits, image_rows, sample_grid
+from harmonium.plots.page import Picture, Section
+from harmonium.plots.scores import reliability_diagram
+from harmonium.plots.style import (
+    BLUE,
+    COLORS,
+    DIVERGING,
+    GRAY,
+    INK,
+    bars,
+    chart,
+    colorbar,
+    edges_of,
+    legend,
+    new_figure,
+)
+from harmonium.runs.panels import (
+    Bars,
+    Calibration,
+    Filters,
+    Heatmap,
+    Histograms,
+    ImageGrid,
+    ImageRows,
+    Lines,
+    Panel,
+    Shown,
+)
+
+
+def draw_panel(panel: Panel, limits: Limits | None = None) -> Section:
+    """Return a panel with its pictures drawn; `limits` are black and white in images that do not say."""
+    return Section(panel.title, panel.text, [draw_picture(shown, limits) for shown in panel.pictures])
+
+
+@singledispatch
+def draw_picture(shown: Shown, limits: Limits | None = None) -> Picture:
+    """Return one picture of a panel.
+
+    >>> draw_picture(Bars("errors", "In percent.", {"here": 1.2, "there": 2.4})).figure.axes[0].get_title()
+    ''
+    """
+    raise TypeError(
+        f"There is no way to draw {type(shown).__name__}. Use one of the pictures in harmonium.runs.panels."
+    )
+
+
+@draw_picture.register
+def _(shown: ImageGrid, limits: Limits | None = None) -> Picture:
+    black_white = limits if shown.limits is None else shown.limits
+    figure = sample_grid(shown.images, tuple(shown.images.shape[1:]), shown.n_columns, limits=black_white)
+    return Picture(shown.name, shown.caption, figure, False, True)
+
+
+@draw_picture.register
+def _(shown: ImageRows, limits: Limits | None = None) -> Picture:
+    return Picture(shown.name, shown.caption, image_rows(shown.rows), False, True)
+
+
+@draw_picture.register
+def _(shown: Filters, limits: Limits | None = None) -> Picture:
+    return Picture(shown.name, shown.caption, filters(shown.machine, shape=shown.shape), False, True)
+
+
+@draw_picture.register
+def _(shown: Lines, limits: Limits | None = None) -> Picture:
+    figure = new_figure()
+    axes = chart(figure, 1, 1, 1, title=shown.title, x=shown.x_label, y=shown.y_label)
+    for color, (name, values) in zip(COLORS, shown.series.items(), strict=False):
+        marker = "o" if len(values) < 30 else ""
+        axes.plot(list(shown.x), list(values), color=color, linewidth=1.5, marker=marker, markersize=4, label=name)
+    for name, value in shown.levels.items():
+        axes.axhline(value, color=GRAY, linestyle="--", linewidth=1)
+        axes.annotate(name, (0.02, value), xycoords=("axes fraction", "data"), fontsize=8, color=INK, va="bottom")
+    if len(shown.series) > 1:
+        legend(axes)
+    return Picture(shown.name, shown.caption, figure)
+
+
+@draw_picture.register
+def _(shown: Bars, limits: Limits | None = None) -> Picture:
+    figure = new_figure()
+    axes = chart(figure, 1, 1, 1, title=shown.title, y=shown.y_label)
+    names = list(shown.values)
+    errors = [2 * shown.errors.get(name, 0.0) for name in names] if shown.errors else None
+    axes.bar(names, list(shown.values.values()), yerr=errors, color=BLUE, alpha=0.75, width=0.6, ecolor=INK)
+    axes.grid(False, axis="x")
+    return Picture(shown.name, shown.caption, figure)
+
+
+@draw_picture.register
+def _(shown: Heatmap, limits: Limits | None = None) -> Picture:
+    values = shown.values.detach().cpu().float()
+    signed = bool((values < 0).any())
+    top = values.abs().max().item() or 1.0
+    figure = new_figure(7.6, 4.4)
+    axes = chart(figure, 1, 1, 1, title=shown.title, x=shown.x_label, y=shown.y_label, grid=False)
+    colors, low = (DIVERGING, -top) if signed else ("viridis", 0.0)
+    drawn = axes.imshow(values.numpy(), cmap=colors, vmin=low, vmax=top, aspect="auto", interpolation="nearest")
+    colorbar(figure, axes, drawn, "")
+    return Picture(shown.name, shown.caption, figure, False, True)
+
+
+@draw_picture.register
+def _(shown: Histograms, limits: Limits | None = None) -> Picture:
+    figure = new_figure()
+    axes = chart(figure, 1, 1, 1, title=shown.title, x=shown.x_label, y="density")
+    edges = edges_of(list(shown.values.values()))
+    for color, (name, values) in zip(COLORS, shown.values.items(), strict=False):
+        bars(axes, values, edges, color, name)
+    legend(axes)
+    return Picture(shown.name, shown.caption, figure)
+
+
+@draw_picture.register
+def _(shown: Calibration, limits: Limits | None = None) -> Picture:
+    return Picture(shown.name, shown.caption, reliability_diagram(shown.bins), False)

@@ -1,0 +1,22 @@
+"""The kinds of models, a file each. A kind that is imported here is on the command line, in this order."""
+
+from typing import Any
+
+from harmonium.runs.kinds.base import AnyKind, Kind, PanelMaker
+
+# isort: off
+from harmonium.runs.kinds.rbm import RBMKind as RBMKind
+from harmonium.runs.kinds.gaussian_rbm import GaussianRBMKind as GaussianRBMKind
+from harmonium.runs.kinds.jem import JEMKind as JEMKind
+from harmonium.runs.kinds.dbn import DBNKind as DBNKind
+# isort: on
+
+
+def _is_kind(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, Kind) and value is not Kind
+
+
+KINDS: dict[str, AnyKind] = {kind.name: kind() for kind in filter(_is_kind, list(globals().values()))}
+"""The kinds by their name: those imported above."""
+
+__all__ = ["KINDS", "AnyKind", "Kind", "PanelMaker"]

@@ -1,0 +1,176 @@
+"""A kind of model: everything that the command line, a run and its report need to know of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.data import Data
+from harmonium.evaluation.likelihood_track import LikelihoodTrack
+from harmonium.learning import Centering, Monitor, Transform, default_monitors
+from harmonium.runs.choices import OBJECTIVES
+from harmonium.runs.panels import Panel
+from harmonium.runs.scores import machine_scores
+from harmonium.runs.settings import Config, Section
+from harmonium.runs.subject import Subject
+from harmonium.runs.task import Task
+from harmonium.runs.trained import Trained
+from harmonium.runs.values import Prepared, complete, unit_values
+from harmonium.runs.words import in_short, likelihood_lines
+from harmonium.samplers import Gibbs, Sampler, sample
+
+S = TypeVar("S", bound=Section)
+
+PanelMaker = Callable[[Subject], Panel | None]
+"""A function that looks at a trained model and returns a section of its report, or None if it does not apply."""
+
+
+class Kind(ABC, Generic[S]):
+    """A kind of model. A subclass says what differs from a Boltzmann machine; `name`, `summary`, `build` it must say.
+
+    `settings` are the kind's own, a section of the TOML file with its name; a field with a description also has a flag
+    of `harmonium train`. `unread` are shared settings, as `section.key`, that it does not read: to give one is an
+    error. `recipes` are good settings by the name of the data, `"*"` for any other. `watched` are the monitors shown
+    while it learns, and how. A model passed to a method is one that `build` returned.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    settings: type[S] = Section  # type: ignore[assignment]
+    unread: ClassVar[tuple[str, ...]] = ()
+    recipes: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    watched: ClassVar[Mapping[str, str]] = {
+        "reconstruction": "reconstruction {:.4g}",
+        "free_energy_gap": "gap {:+.3g}",
+        "pseudo_likelihood": "pseudo-likelihood {:.4g}",
+        "validation_log_likelihood": "valid log-likelihood {:.2f}",
+        "r_hat": "R-hat {:.2f}",
+    }
+
+    def own(self, config: Config) -> S:
+        """Return the settings of this kind in a configuration."""
+        if not isinstance(config.own, self.settings):
+            raise TypeError(f"The settings must be those of {self.name!r}. Got those of {config.model.kind!r}.")
+        return config.own
+
+    def recipe(self, data: str) -> dict[str, Any]:
+        """Return good settings for data of this name: its own, else those for any data, else none."""
+        return self.recipes.get(data) or self.recipes.get("*") or {}
+
+    # --- from data to a model that learns ---
+    def values(self, config: Config, data: Data) -> Prepared:
+        """Return the values that the model sees, or say what must be chosen first."""
+        return unit_values(config, data)
+
+    @abstractmethod
+    def build(self, config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:
+        """Return the model, untrained."""
+
+    def shape(self, model: Any, data: Data) -> tuple[int, ...]:
+        """Return the shape of one sample as the model takes it."""
+        shape: tuple[int, ...] = model.layer(model.data_layer).shape
+        return shape
+
+    def task(self, config: Config, prepared: Prepared, model: Any, *, generator: torch.Generator) -> Task:
+        """Return what the model learns from, its objective, and what is watched."""
+        shape = self.shape(model, prepared.data)
+        valid = complete(prepared.rows("valid", shape))
+        return Task(prepared.rows("train", shape), objective(config), monitors(config), valid)
+
+    def optimizer(self, config: Config, model: Any) -> torch.optim.Optimizer:
+        """Return what moves the parameters."""
+        section = config.training
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        if section.optimizer == "adam":
+            return torch.optim.Adam(parameters, section.learning_rate, fused=True)
+        return torch.optim.SGD(parameters, section.learning_rate, momentum=section.momentum, fused=True)
+
+    def centering(self) -> Transform:
+        """Return how the gradient is centered, where that is asked for."""
+        return Centering()
+
+    # --- samples ---
+    def sampler(self, config: Config) -> Sampler:
+        """Return how the chains of the model run."""
+        return Gibbs()
+
+    def start(
+        self, config: Config, data: Data, n: int, y: Tensor | None = None, *, generator: torch.Generator
+    ) -> Tensor | None:
+        """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
+        return None
+
+    def origin(self, config: Config) -> str:
+        """Return where chains start, in words."""
+        return "the model's biases alone"
+
+    def draw(
+        self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
+    ) -> Tensor:
+        """Return `n` samples as the model has them: the ends of chains of `n_steps` steps, of class `y` if given."""
+        if y is not None:
+            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
+        start = trained.start(n, generator=generator)
+        return sample(trained.model, n, sampler=trained.sampler, n_steps=n_steps, start=start, generator=generator)
+
+    def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
+        """Return samples with the values that are NaN in `given` drawn from the model, given the others."""
+        n = len(given)
+        start = trained.start(n, generator=generator)
+        return sample(
+            trained.model, n, sampler=trained.sampler, n_steps=n_steps, given=given, start=start, generator=generator
+        )
+
+    # --- scores and the report ---
+    def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
+        """Return what `evaluation.json` holds; `n_chains` and `n_betas` are of the estimate of log Z."""
+        return machine_scores(trained, n_chains=n_chains, n_betas=n_betas)
+
+    def lines(self, scores: Mapping[str, Any]) -> list[str]:
+        """Return the scores as lines to be printed."""
+        return likelihood_lines(scores)
+
+    def headline(self, scores: Mapping[str, Any]) -> str:
+        """Return the one score by which runs are listed, "" if there is none yet."""
+        return f"log-likelihood {in_short(scores['test'])}" if "test" in scores else ""
+
+    def verdict(self, scores: Mapping[str, Any]) -> list[str]:
+        """Return sentences for the top of the report, in front of those on the log-likelihood."""
+        return []
+
+    def size(self, config: Config) -> str:
+        """Return how large the model is, in a word, for the list of runs."""
+        return str(config.model.n_hidden)
+
+    def sections(self) -> tuple[str | PanelMaker, ...]:
+        """Return the sections of the report in order: those of `harmonium.plots` by name, others as functions."""
+        return (
+            "learning",
+            "samples",
+            "density",
+            "filters",
+            "reconstructions",
+            "inpainting",
+            "energies",
+            "parameters",
+        )
+
+
+AnyKind = Kind[Any]
+"""A kind, whatever its own settings."""
+
+
+def objective(config: Config) -> Any:
+    """Return the objective that the settings name."""
+    section = config.training
+    return OBJECTIVES[section.objective](section.n_steps, section.n_chains, section.betas)
+
+
+def monitors(config: Config) -> list[Monitor]:
+    """Return what is watched while a Boltzmann machine learns."""
+    track: list[Monitor] = [LikelihoodTrack(seed=config.run.seed)] if config.training.track_likelihood else []
+    return [*default_monitors(), *track]

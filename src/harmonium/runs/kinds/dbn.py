@@ -1,0 +1,281 @@
+"""Deep belief networks: a stack of machines, what they learn from, what each depth knows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from harmonium.data import Data
+from harmonium.evaluation.unexplained import mean_sample, unexplained
+from harmonium.learning import (
+    Centering,
+    EachLayer,
+    JointCD,
+    LayerFit,
+    MeanFieldCD,
+    Monitor,
+    Transform,
+    initialize_layers,
+    layer_rates,
+)
+from harmonium.learning.monitors.layer_turns import LayerTurns
+from harmonium.models import DBN
+from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
+from harmonium.runs.kinds.base import Kind, PanelMaker, objective
+from harmonium.runs.panels import Filters, ImageGrid, ImageRows, Panel
+from harmonium.runs.settings import Config, Section
+from harmonium.runs.subject import N_CHAINS, Subject
+from harmonium.runs.task import Task
+from harmonium.runs.trained import Trained
+from harmonium.runs.values import SPLITS, Prepared
+from harmonium.runs.words import SPLITS as IN_WORDS
+from harmonium.runs.words import number
+from harmonium.units import Bernoulli
+
+NO_LIKELIHOOD = "none: that of a deep belief network is a sum over all of its hidden layers, which is not done here"
+"""What is said where other models have their nats."""
+
+_SMALL, _FIRST_CHANNELS = 14, 16  # images are halved while they are at least so wide
+_N_START, _N_SCORED, _N_SHOWN = 512, 10_000, 16
+
+_TRAINING: dict[str, Any] = {
+    "n_steps": 5,
+    "n_chains": 100,
+    "epochs": 10,
+    "learning_rate": 0.1,
+    "schedule": "linear",
+    "centering": True,
+    "average": 0.99,
+}
+
+
+class DBNSettings(Section):
+    """How a deep belief network is made and learns.
+
+    `spec` names the hidden layers from below, as in "conv 16 4x4/2, conv 32 4x4/2, dense 200, dense 500"; "" chooses by
+    the size of the images. All units have `levels` 0..N, 0 standing for those of the data (255 for 8-bit images); the
+    top machine alone, from which samples are drawn, is binary. `order`: the machines below the top learn together and
+    the top after them, or all "together", or one after another ("greedy"). `spread` is that of the fields at the
+    start (see `initialize_layers`). `training.learning_rate` is that of `layer_rates`; `training.objective`, `n_steps`
+    and `n_chains` are of the top machine: those below learn by means.
+    """
+
+    spec: str = Field(
+        default="", description='Layers, such as "conv 16 4x4/2, dense 200, dense 500". Default: by image size.'
+    )
+    levels: int = Field(
+        default=0, ge=0, description="Levels 0..N of the units, such as 255 or 1. Default: as the data have."
+    )
+    order: Literal["top-last", "together", "greedy"] = Field(
+        default="top-last", description="Which layers learn when: top-last, together or greedy."
+    )
+    spread: float = Field(default=0.3, gt=0)
+
+
+class DBNKind(Kind[DBNSettings]):
+    """A deep belief network: machines that learn by their means, and one at the top that is sampled."""
+
+    name = "dbn"
+    summary = "deep belief network; learns images layer by layer, draws them top down"
+    settings = DBNSettings
+    unread = (
+        "data.binarize",
+        "data.standardize",
+        "model.n_hidden",
+        "model.hidden",
+        "model.options",
+        "training.optimizer",
+        "training.momentum",
+        "training.sparsity_target",
+        "training.sparsity_rate",
+        "training.track_likelihood",
+        "run.ais_chains",
+        "run.ais_betas",
+    )
+    recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
+        "digits": {"training": {**_TRAINING, "epochs": 200}, "run": {"threads": 1}},
+        "*": {"training": _TRAINING},
+    }
+
+    def values(self, config: Config, data: Data) -> Prepared:
+        """Return images with levels 0..N, stored as they are where these are their own; restored they are on [0, 1]."""
+        if data.kind not in ("levels", "binary") or data.levels is None or len(data.shape) != 3:
+            raise ValueError(
+                f"A deep belief network is for images with levels, or 0 and 1. {data.name} holds {data.kind} data of "
+                f"shape {tuple(data.shape)}. Choose --model rbm, whose visible units follow the data."
+            )
+        levels = self.own(config).levels or data.levels
+        if levels != data.levels:
+            factor = levels / data.levels
+            parts: dict[str, Any] = {s: x.float() * factor for s in SPLITS if (x := getattr(data, s)) is not None}
+            note = f"carried to 0..{levels}; {data.note}"
+            data = dataclasses.replace(data, kind="levels", levels=levels, note=note, **parts)
+        return Prepared(data, torch.tensor(0.0), torch.tensor(1.0 / levels))
+
+    def build(self, config: Config, data: Data, *, generator: torch.Generator) -> DBN:
+        """Return the network of the configuration at the start of its learning.
+
+        All units have the levels of the data but those of the top machine, which are binary: with 255 levels a draw
+        hardly differs from its mean, and all chains of the top would end at one image.
+        """
+        own = self.own(config)
+        spec = own.spec or default_spec(data.shape)
+        *lower, top = spec.split(",")
+        if top.split()[:1] == ["conv"]:
+            raise ValueError(f"The last layer of the spec must be dense: samples are drawn there. Got {spec!r}.")
+        make = units_with_levels(data.levels or 1)
+        visible = make(math.prod(data.shape)) if spec.split()[:1] == ["dense"] else make(*data.shape)
+        stack = []
+        if lower:
+            stack = stack_of_spec(",".join(lower), visible, make, generator=generator)
+            visible = Bernoulli(math.prod(DBN(stack).shapes[-1]))
+        dbn = DBN([*stack, *stack_of_spec(top, visible, Bernoulli, generator=generator)])
+        initialize_layers(dbn, data.train[:_N_START].reshape(-1, *dbn.visible.shape), spread=own.spread)
+        return dbn
+
+    def shape(self, model: DBN, data: Data) -> tuple[int, ...]:
+        """Return the shape of the visible layer: flat below a dense one."""
+        return model.visible.shape
+
+    def optimizer(self, config: Config, model: DBN) -> torch.optim.Optimizer:
+        """Return Adam with a rate for each layer from `learning_rate` (see `layer_rates`)."""
+        return torch.optim.Adam(layer_rates(model, config.training.learning_rate))
+
+    def centering(self) -> Transform:
+        """Return the centering of the top machine alone."""
+        return EachLayer(Centering(), layers=(-1,))
+
+    def task(self, config: Config, prepared: Prepared, model: DBN, *, generator: torch.Generator) -> Task:
+        """Return the summed contrastive free energies on the training images; the top machine learns by its chains.
+
+        With order "top-last" the machines below the top learn at once for half of the epochs, then the top does on what
+        they have settled at; "together" lets all learn at once, "greedy" one after another.
+        """
+        own, epochs = self.own(config), config.training.epochs
+        members = [*(MeanFieldCD() for _ in range(len(model) - 1)), objective(config)]
+        below, every = tuple(range(len(model) - 1)), tuple((i,) for i in range(len(model)))
+        top_last = (below, every[-1]) if below else every
+        groups = {"together": ((*below, len(below)),), "top-last": top_last, "greedy": every}[own.order]
+        if 0 < epochs < len(groups):
+            raise ValueError(
+                f"`epochs` must be at least {len(groups)}, one for each turn of order {own.order!r}. "
+                f'Got {epochs}. Give more, or use order "together".'
+            )
+        turns: list[Monitor] = [LayerTurns(groups, own.spread)] if len(groups) > 1 else []
+        rows = prepared.rows("train", self.shape(model, prepared.data))
+        return Task(rows, JointCD(members=members), [LayerFit(), *turns], turns=len(groups))
+
+    def draw(
+        self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
+    ) -> Tensor:
+        """Return the means of the pixels below the ends of chains in the top machine."""
+        if y is not None:
+            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
+        drawn: Tensor = trained.model.sample(n, n_steps=n_steps, generator=generator)
+        return drawn
+
+    def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
+        """Raise, since its layers cannot be summed out."""
+        raise ValueError("A dbn cannot fill in missing values: it has no free energy.")
+
+    def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
+        """Return the share of each split that reconstructions from each depth leave unexplained; no likelihood.
+
+        The first 10,000 images of a split are taken; v̄ is the mean of all training images.
+        """
+        data, mean = trained.data, mean_sample(trained.data.train).reshape(trained.shape)
+        scores: dict[str, Any] = {"data": str(data), "note": data.note, "likelihood": NO_LIKELIHOOD, "unexplained": {}}
+        for split in SPLITS:
+            x = trained.prepared.rows(split, trained.shape)
+            if x is not None:
+                shares = unexplained(trained.model, x[:_N_SCORED], mean)
+                scores["unexplained"][split] = {"value": shares, "n": len(x[:_N_SCORED])}
+        return scores
+
+    def lines(self, scores: Mapping[str, Any]) -> list[str]:
+        """Return the shares that are left unexplained, below what is said of all models."""
+        lines = super().lines(scores)
+        for split, score in scores["unexplained"].items():
+            shares = ", ".join(f"{share:.2%}" for share in score["value"])
+            lines.append(f"{split:>5} unexplained share from depth 1, 2, …  {shares} of {score['n']:,} images")
+        return [*lines, "      Σ(v - v′)² / Σ(v - v̄)²: 0 % is perfect, 100 % is no better than the mean training image"]
+
+    def headline(self, scores: Mapping[str, Any]) -> str:
+        """Return the shares of the test images that are left unexplained."""
+        found = scores["unexplained"].get("test")
+        return f"unexplained {', '.join(f'{share:.1%}' for share in found['value'])}" if found else ""
+
+    def verdict(self, scores: Mapping[str, Any]) -> list[str]:
+        """Return what reconstructions from each depth leave unexplained."""
+        found = scores.get("unexplained") or {}
+        for split, name in IN_WORDS.items():
+            if split in found:
+                shares = ", ".join(number(100 * share) for share in found[split]["value"])
+                images = f"{found[split]['n']:,} {name} images about the mean training image"
+                return [
+                    f"Of the variation of {images}, reconstructions from depth 1, 2, … leave {shares} % unexplained."
+                ]
+        return []
+
+    def size(self, config: Config) -> str:
+        """Return the number of hidden layers."""
+        spec = self.own(config).spec
+        return f"{spec.count(',') + 1} layers" if spec else "by size"
+
+    def sections(self) -> tuple[str | PanelMaker, ...]:
+        """Return curves, samples, reconstructions from each depth, and filters."""
+        return "learning", self.samples, self.depths, self.first_filters
+
+    def samples(self, subject: Subject) -> Panel:
+        """Return images drawn from the top down."""
+        x = subject.model.sample(N_CHAINS, n_steps=subject.n_steps, generator=subject.generator)
+        text = (
+            f"Independent chains of {subject.n_steps:,} Gibbs steps in the top machine, started from its biases alone, "
+            "then down by means. Nothing was selected."
+        )
+        caption = "The means of the pixels given what was drawn at the top."
+        return Panel("Samples", text, [ImageGrid("samples", caption, subject.shown(x), 20)])
+
+    @torch.no_grad()
+    def depths(self, subject: Subject) -> Panel:
+        """Return held-out images above their reconstructions from each depth."""
+        dbn: DBN = subject.model
+        name, x = subject.held_out
+        x = x[:_N_SHOWN]
+        rows = {"data": x} | {f"depth {i}": dbn.reconstruct(x, i) for i in range(1, len(dbn) + 1)}
+        levels = " → ".join("×".join(map(str, shape)) for shape in dbn.shapes)
+        caption = (
+            f"{name.capitalize()} images, and what is left of them after going up to each depth and down, by means."
+        )
+        shown = ImageRows("depths", caption, {label: subject.shown(images) for label, images in rows.items()})
+        return Panel("Reconstructions", f"What each depth knows. The levels: {levels}.", [shown])
+
+    def first_filters(self, subject: Subject) -> Panel:
+        """Return the weights between the image and the first hidden layer."""
+        caption = (
+            "The weights between the image and one unit, or one channel, of the first hidden layer, all on one scale."
+        )
+        shown = Filters("filters", caption, subject.model[0], subject.image)
+        return Panel("Filters", "What the first layer looks for.", [shown])
+
+
+def default_spec(shape: tuple[int, ...]) -> str:
+    """Return a network for images of this shape: each convolution halves them, while that leaves at least 7 pixels.
+
+    >>> default_spec((1, 28, 28))
+    'conv 16 4x4/2, conv 32 4x4/2, dense 200, dense 500'
+    >>> default_spec((1, 8, 8))
+    'dense 128, dense 64, dense 128'
+    """
+    _, height, width = shape
+    layers: list[str] = []
+    while min(height, width) >= _SMALL and height % 2 == 0 and width % 2 == 0:
+        layers.append(f"conv {_FIRST_CHANNELS * 2 ** len(layers)} 4x4/2")
+        height, width = height // 2, width // 2
+    return ", ".join([*layers, "dense 200, dense 500"] if layers else ["dense 128, dense 64, dense 128"])
