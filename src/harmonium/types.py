@@ -229,7 +229,7 @@ def as_tensor(x: Values, *, like: Tensor | None = None) -> Tensor:
     """
     if isinstance(x, Tensor):
         return x
-    if not isinstance(x, _Array | list | tuple):
+    if not isinstance(x, _Array | list | tuple | int | float):
         raise TypeError(
             f"Values must be a tensor, a NumPy array or a DataFrame of numbers. Got {type(x).__name__}. "
             "Convert it with torch.as_tensor."
@@ -242,5 +242,6 @@ def as_tensor(x: Values, *, like: Tensor | None = None) -> Tensor:
         )
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:  # PyTorch computes with bytes alone among these
         array = array.astype(np.int64)
-    tensor = torch.from_numpy(np.ascontiguousarray(array) if array.flags.writeable else array.copy())
+    # A number stays one: `ascontiguousarray` would give it an axis.
+    tensor = torch.from_numpy(np.ascontiguousarray(array) if array.ndim and array.flags.writeable else array.copy())
     return tensor.to(like.dtype) if like is not None and tensor.is_floating_point() else tensor

@@ -191,7 +191,7 @@ def test_learning_that_was_stopped_ends_with_the_same_filters(digits: Data, leve
         assert not (stopped.folder / "model.safetensors").exists()
         tensors, values = stopped.checkpoints.load() or ({}, {})
         assert values["update"] == updates
-        halves.append(tensors["model.couplings.0.weight"])
+        halves.append(tensors["learned.model.couplings.0.weight"])
     assert stopped.train()
     for name in ("model.safetensors", "metrics.jsonl"):
         assert (whole.folder / name).read_bytes() == (stopped.folder / name).read_bytes()

@@ -228,8 +228,8 @@ def test_report_of_a_table(tmp_path: Path, generator: torch.Generator) -> None:
 
 def test_report_of_hidden_layers_that_are_tied(tmp_path: Path, generator: torch.Generator) -> None:
     """A deep machine has no closed free energy: samples and filters are shown, free energies are not."""
-    units = {"x": hm.Bernoulli(16), "h": hm.Bernoulli(4), "g": hm.Bernoulli(3)}
-    terms = [(("x", "h"), hm.Dense(16, 4, generator=generator)), (("h", "g"), hm.Dense(4, 3, generator=generator))]
+    units = {"x": hm.Bernoulli(16), "h": hm.Bernoulli(12), "g": hm.Bernoulli(12)}
+    terms = [(("x", "h"), hm.Dense(16, 12, generator=generator)), (("h", "g"), hm.Dense(12, 12, generator=generator))]
     run = FakeRun(tmp_path, hm.BoltzmannMachine(units, terms), images(generator))
     written(run)
     assert {"filters", "samples", "chains", "inpainting", "parameters"} <= figure_names(run)

@@ -30,7 +30,7 @@ def trained(folder: str, epochs: int) -> Run:
     return run
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.learning.HealthWarning")
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
 def test_training_brings_samples_closer(capsys: pytest.CaptureFixture[str]) -> None:
     said: list[str] = []
     good = score_samples(trained("runs/good", 20), 300, n_steps=200, say=said.append)

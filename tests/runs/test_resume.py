@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from benchmarks.kill_resume import CASES, fingerprint, write_cases
-from harmonium.learning import Callback, Training, snapshot
+from harmonium.learning import Callback, Training
+from harmonium.learning.state import snapshot
 from harmonium.runs import Config, Run, resolve, train
 from harmonium.runs.config import merge, read_toml
 
@@ -28,7 +29,7 @@ def small(config: Path, epochs: int) -> Config:
     return resolve(merge(read_toml(config), {"training": {"epochs": epochs}, "run": {"checkpoint_updates": 0}}))
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")  # the joint model is made to diverge
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")  # the joint model is made to diverge
 @pytest.mark.parametrize("case", list(CASES))
 def test_stopped_and_resumed_is_the_same(case: str, tmp_path: Path) -> None:
     config = small(write_cases(tmp_path, every=1)[case], epochs=3)
@@ -56,8 +57,8 @@ def test_a_snapshot_at_any_update_holds_everything(case: str, tmp_path: Path) ->
     assert fingerprint(folder) == fingerprint(run.folder)
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
-@pytest.mark.parametrize("part", ["objective.", "optimizer.", "holder.0.", "order"])
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+@pytest.mark.parametrize("part", ["learned.objective.", "learned.optimizer.", "learned.transform.0.", "order"])
 def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
     """The negative control: a checkpoint without the chains, the momentum, the averages or the order is not exact."""
     path = write_cases(tmp_path, every=1)["pcd"]

@@ -13,13 +13,14 @@ from torch.optim.lr_scheduler import LRScheduler
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.history import History
 from harmonium.learning.monitors import Monitor, default_monitors
-from harmonium.learning.objectives import PCD, JointLikelihood, Objective, SummedLayers
-from harmonium.learning.objectives.base import check_objective
-from harmonium.learning.starts import initialize, initialize_layers, layer_rates
+from harmonium.learning.objectives import CD, JointLikelihood, Objective, SummedLayers
+from harmonium.learning.objectives.base import require_objective
+from harmonium.learning.starts import initialize, initialize_layers, layer_rates, spread_components
 from harmonium.learning.training import BatchTransform, Callback, Training
 from harmonium.learning.transforms import Transform
-from harmonium.models import DBN, BoltzmannMachine
+from harmonium.models import DBN, RBM, BoltzmannMachine
 from harmonium.types import Values
+from harmonium.units import Gaussian
 
 N_UPDATES = 2000
 """How many updates the default number of epochs makes, about."""
@@ -55,9 +56,13 @@ def fit(
     `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch. A value that is not finite stops
     training at the last good state with `TrainingDiverged`.
 
-    `fit(model, data)` alone learns: a machine by `PCD()`, a deep belief network by `SummedLayers()`, a neural energy by
-    `JointLikelihood()`, with Adam at a rate of 0.01 (1e-3 for networks) and as many epochs as make about 2,000 updates.
-    Without an optimizer of your own the biases of a machine, and σ, start at the data (`initialize`). DEFAULTS_NUMBERS
+    `fit(model, data)` alone learns: a machine by `CD()`, a deep belief network by `SummedLayers()`, a neural energy by
+    `JointLikelihood()`, with Adam at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for networks) and as many
+    epochs as make about 2,000 updates. Without an optimizer of your own a machine starts at the data: `initialize`,
+    and `spread_components` with a scale of ½ for an RBM on Gaussian units. Chosen with 16 hidden units on the embedded
+    sets (test nats of two seeds; PCD with 5 steps; independent units or a single Gaussian): digits −18.6 (−19.2;
+    −24.6), bars and stripes −5.1 (−6.2; −11.1), Ising −4.6 (−5.1; −11.1), moons −1.7 (−1.8; −1.9), mixture −2.1
+    (−3.0; −3.6), pinwheel −3.2 (−3.3; −3.6). For the best likelihood go on with `PCD` and a falling rate.
 
     >>> rbm = RBM(Bernoulli(6), Bernoulli(3))
     >>> x = torch.eye(6).repeat(20, 1)
@@ -66,12 +71,12 @@ def fit(
     2
     """
     objective = default_objective(model) if objective is None else objective
-    check_objective(objective)
+    require_objective(objective)
     batches = Batches(data, model)
     if epochs is None:
         epochs = max(1, round(N_UPDATES / max(1, math.ceil(len(batches) / batch_size))))
     if optimizer is None:
-        _start(model, batches)
+        _start(model, batches, generator)
         optimizer = default_optimizer(model, objective)
     training = Training(
         model,
@@ -96,7 +101,7 @@ def default_objective(model: nn.Module) -> Objective:
     """Return what a kind of model learns by unless told otherwise."""
     if isinstance(model, DBN):
         return SummedLayers()
-    return PCD() if isinstance(model, BoltzmannMachine) else JointLikelihood()
+    return CD() if isinstance(model, BoltzmannMachine) else JointLikelihood()
 
 
 def default_optimizer(model: nn.Module, objective: Objective) -> Optimizer:
@@ -108,7 +113,7 @@ def default_optimizer(model: nn.Module, objective: Objective) -> Optimizer:
     return torch.optim.Adam([*own, *objective.parameters()], rate)
 
 
-def _start(model: nn.Module, batches: Batches) -> None:
+def _start(model: nn.Module, batches: Batches, generator: torch.Generator | None) -> None:
     """Start a model at the data, where they are in memory and its biases are still zero."""
     if isinstance(model, BoltzmannMachine):
         untouched = {
@@ -118,5 +123,7 @@ def _start(model: nn.Module, batches: Batches) -> None:
         }
         if untouched:
             initialize(model, untouched)
+        if isinstance(model, RBM) and isinstance(model.visible, Gaussian) and model.data_layer in untouched:
+            spread_components(model, 0.5, generator=generator)
     elif isinstance(model, DBN) and model.data_layer in batches.columns:
         initialize_layers(model, batches.columns[model.data_layer][:_N_START])

@@ -22,7 +22,7 @@ from harmonium.learning.missing import MissingValues
 from harmonium.learning.monitors import Monitor
 from harmonium.learning.monitors.health import HealthWarning, messages
 from harmonium.learning.objectives import Objective, Phases
-from harmonium.learning.objectives.base import check_objective
+from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.optimizer_step import take_step
 from harmonium.learning.state import learned, restore_learned
 from harmonium.learning.transforms import Transform
@@ -75,7 +75,7 @@ class Training:
         callbacks: Sequence[Callback] = (),
         generator: torch.Generator | None = None,
     ) -> None:
-        check_objective(objective)
+        require_objective(objective)
         self.model, self.objective, self.optimizer = model, objective, optimizer
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._learning = [*self._parameters, *objective.parameters()]
@@ -88,6 +88,7 @@ class Training:
         self.weights = None if weights is None else as_tensor(weights)
         self._check_weights()
         self._units = self._find_units()
+        self._conditions = model.given if isinstance(model, BoltzmannMachine) else ()
         self._formats = {m.memory_format for m in model.modules() if isinstance(m, Coupling)}
         self.validation: State | None = None
         if validation is not None:
@@ -189,8 +190,9 @@ class Training:
         if self.epoch == 0 and not self._checked:  # later epochs hold the same rows
             for name, value in batch.items():
                 if name in self._units:
-                    # In several layers a row may lack one as a whole.
-                    rows = value[~value.flatten(1).isnan().all(1)] if len(batch) > 1 else value
+                    # A row may lack a layer as a whole where there are others; never a condition.
+                    may_lack = len(batch) > 1 and name not in self._conditions
+                    rows = value[~value.flatten(1).isnan().all(1)] if may_lack else value
                     self._units[name].check_support(rows, name)
         return batch
 

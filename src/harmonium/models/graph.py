@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, permutations
 
 from harmonium.couplings import Bias, Coupling
+from harmonium.models.summation import Summation
 from harmonium.units import Units
 
 Term = tuple[tuple[str, ...], Coupling]
@@ -16,20 +16,6 @@ Term = tuple[tuple[str, ...], Coupling]
 
 MAX_ENUMERATED = 256
 """The most configurations of tied layers that an energy counts one by one."""
-
-
-@dataclass(frozen=True)
-class Summation:
-    """How missing layers are summed out, the ones in `closed` by their log-partition functions.
-
-    `counted` layers are gone through configuration by configuration. The units of `gate` are gone through one by one,
-    each with its own group of the layers in `gated`.
-    """
-
-    closed: tuple[str, ...] = ()
-    counted: tuple[str, ...] = ()
-    gate: str | None = None
-    gated: tuple[str, ...] = ()
 
 
 class Graph:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from harmonium.models.graph import Summation
 from harmonium.types import State
 
 if TYPE_CHECKING:
     from harmonium.models.machine import BoltzmannMachine
+
+
+@dataclass(frozen=True)
+class Summation:
+    """How missing layers are summed out, the ones in `closed` by their log-partition functions.
+
+    `counted` layers are gone through configuration by configuration. The units of `gate` are gone through one by one,
+    each with its own group of the layers in `gated`.
+    """
+
+    closed: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
+    gate: str | None = None
+    gated: tuple[str, ...] = ()
 
 
 def configurations(machine: BoltzmannMachine, layers: tuple[str, ...], present: State) -> State:

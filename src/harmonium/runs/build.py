@@ -10,16 +10,8 @@ from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from harmonium.data import Data
-from harmonium.learning import (
-    Callback,
-    ClipGradient,
-    NormLimit,
-    ParameterAverage,
-    Sparsity,
-    Training,
-    Transform,
-    WeightDecay,
-)
+from harmonium.learning import Callback, Training
+from harmonium.learning.transforms import ClipGradient, NormLimit, ParameterAverage, Sparsity, Transform, WeightDecay
 from harmonium.runs.kinds import KINDS
 from harmonium.runs.settings import Config, TrainingSection
 from harmonium.runs.values import Prepared, load_data

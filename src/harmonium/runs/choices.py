@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harmonium.learning import CD, PCD, TemperedPCD
+from harmonium.learning.objectives import CD, PCD, TemperedPCD
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, NReLU, Spin, Units
 
 HIDDEN: dict[str, Callable[[int, Mapping[str, Any]], Units]] = {

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from harmonium.learning import Callback, ParameterAverage, Training, restore, snapshot
+from harmonium.learning import Callback, Training
+from harmonium.learning.state import restore, snapshot
+from harmonium.learning.transforms import ParameterAverage
 from harmonium.runs.folder import METRICS, TIMING, RunFolder
 from harmonium.types import State
 

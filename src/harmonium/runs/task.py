@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from harmonium.learning import Monitor
+from harmonium.learning.monitors import Monitor
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from torch import Tensor
 from benchmarks.kill_resume import fingerprint
 from harmonium.data import Data
 from harmonium.evaluation.unexplained import unexplained
-from harmonium.learning import Callback, Training, snapshot
+from harmonium.learning import Callback, Training
+from harmonium.learning.state import snapshot
 from harmonium.models import DBN
 from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, read_config, resolve, train
 from harmonium.runs.build import build_schedule, build_training
@@ -94,7 +95,7 @@ def test_images_stay_small_integers_and_are_restored_to_the_unit_interval(tmp_pa
     run = Run.create(tmp_path / "own", tiny())
     assert run.data().train.dtype == torch.uint8
     training = build_training(run.config, run.prepared)
-    assert training.batches.x is not None and training.batches.x.dtype == torch.uint8
+    assert training.batches.columns["visible"].dtype == torch.uint8
     wide = Run.create(tmp_path / "wide", tiny(dbn={"levels": 255}))
     ends = [(x.min().item(), x.max().item()) for x in (run.data().train, wide.data().train)]
     assert ends == [(0, 16), (0.0, 255.0)] and "carried to 0..255" in wide.data().note
@@ -130,7 +131,7 @@ def test_a_single_machine_is_a_network_too(tmp_path: Path) -> None:
 
 
 # --- who learns when -------------------------------------------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
 @pytest.mark.parametrize(
     ("order", "learned"),
     [
@@ -178,7 +179,7 @@ def weights(training: Training) -> list[Tensor]:
 
 
 # --- exact resume ----------------------------------------------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
 @pytest.mark.parametrize("order", ["top-last", "together", "greedy"])
 def test_stopped_and_resumed_is_the_same(order: str, tmp_path: Path) -> None:
     config = tiny(dbn={"order": order})
@@ -191,8 +192,8 @@ def test_stopped_and_resumed_is_the_same(order: str, tmp_path: Path) -> None:
         assert fingerprint(folder) == fingerprint(tmp_path / "whole"), stop
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
-@pytest.mark.parametrize("part", ["objective.2.", "holder.0.", "optimizer."])
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+@pytest.mark.parametrize("part", ["learned.objective.2.", "learned.transform.0.", "learned.optimizer."])
 def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
     """The negative control: without the chains of the top, its centers or the state of Adam the end is another."""
     config = tiny(dbn={"order": "together"})

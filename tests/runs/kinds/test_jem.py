@@ -12,7 +12,10 @@ from benchmarks.kill_resume import fingerprint
 from harmonium.data.known_labels import known_labels
 from harmonium.evaluation.ood import auroc
 from harmonium.evaluation.outlier_scores import outlier_scores
-from harmonium.learning import Callback, Guard, JointLikelihood, Training, snapshot
+from harmonium.learning import Callback, Training
+from harmonium.learning.monitors import Guard
+from harmonium.learning.objectives import JointLikelihood
+from harmonium.learning.state import snapshot
 from harmonium.models import JEM
 from harmonium.networks import SmallConv
 from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, read_config, resolve, train
@@ -127,7 +130,7 @@ def test_few_labels_are_as_many_of_each_class(tmp_path: Path) -> None:
     training, objective = task(tmp_path, labels=50)
     assert objective.labeled is not None and objective.n_labeled == 50
     assert torch.equal(objective.labeled[1].bincount(), torch.full((10,), 5))
-    assert bool((training.batches.columns[1] == -1).all())
+    assert bool((training.batches.columns["y"] == -1).all())
     generator = torch.Generator().manual_seed(0)
     with pytest.raises(ValueError, match="multiple of the 10 classes"):
         known_labels(torch.arange(100) % 10, 15, generator=generator)
@@ -160,7 +163,7 @@ def test_chains_may_start_at_clouds(tmp_path: Path) -> None:
 
 
 # --- exact resume ----------------------------------------------------------------------------------------------------
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
 @pytest.mark.parametrize("stop", [30, 55, 62, 75])
 def test_a_run_with_rollbacks_resumes_exactly(stop: int, tmp_path: Path) -> None:
     """Diverging at 58 and 68, the guard returns to states that it kept before the stop."""
@@ -175,8 +178,8 @@ def test_a_run_with_rollbacks_resumes_exactly(stop: int, tmp_path: Path) -> None
     assert fingerprint(run.folder) == fingerprint(whole.folder)
 
 
-@pytest.mark.filterwarnings("ignore::harmonium.HealthWarning")
-@pytest.mark.parametrize("part", ["holder.1.good.", "objective.chains"])
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+@pytest.mark.parametrize("part", ["monitor.1.good.", "learned.objective.chains"])
 def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
     """The negative control: without the states of the guard, or the chains of the buffer, the end is another."""
     config, poison = tiny(), Poison(57)

@@ -20,8 +20,11 @@ from harmonium.experiments.faces.network import (
     principal_machine,
     top_machine,
 )
-from harmonium.learning import PCD, Callback, JointCD, ParameterAverage, Training, initialize_layers, layer_rates
+from harmonium.learning import Callback, Training
 from harmonium.learning.history import Record
+from harmonium.learning.objectives import PCD, SummedLayers
+from harmonium.learning.starts import initialize_layers, layer_rates
+from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import DBN, RBM
 from harmonium.runs.atomic import write_atomic
 from harmonium.runs.checkpoints import detached
@@ -92,8 +95,8 @@ def fit_lower_machines(
 ) -> list[RBM] | None:
     """Return what lies below the top machine: read if it is there, else fitted and written; None if stopped.
 
-    The convolutional machines learn all at once by the summed contrastive free energy (`JointCD`); the machine of the
-    codes above them is probabilistic PCA of their means, or of the pixels, in closed form.
+    The convolutional machines learn all at once by the summed contrastive free energy (`SummedLayers`); the machine
+    of the codes above them is probabilistic PCA of their means, or of the pixels, in closed form.
     """
     recipe, shape, x = run.recipe, tuple(run.data.shape), mirrored(run.data.train)
     if (run.lower.folder / MODEL).is_file():
@@ -122,7 +125,7 @@ def _train_together(
     training = Training(
         dbn,
         x,
-        JointCD(),
+        SummedLayers(),
         optimizer=optimizer,
         epochs=recipe.layer_epochs,
         batch_size=recipe.batch_size,

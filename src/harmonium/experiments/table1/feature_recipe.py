@@ -13,7 +13,9 @@ from torch.nn.functional import pad
 from harmonium.couplings import Conv2d
 from harmonium.data import draw_patches, local_contrast, scale, whiten_locally
 from harmonium.data.local_whitening import LocalWhitening
-from harmonium.learning import CD, Callback, Sparsity, Training
+from harmonium.learning import Callback, Training
+from harmonium.learning.objectives import CD
+from harmonium.learning.transforms import Sparsity
 from harmonium.models import DBN, RBM
 from harmonium.models.dbn_spec import units_with_levels
 from harmonium.units import Gaussian

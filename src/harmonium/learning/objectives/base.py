@@ -112,7 +112,7 @@ def data_alone(model: nn.Module, batch: Tensor | Mapping[str, Tensor], objective
     return state[layer]
 
 
-def check_objective(objective: object) -> None:
+def require_objective(objective: object) -> None:
     """Raise unless this is an objective."""
     if not isinstance(objective, Objective):
         raise TypeError(

@@ -74,7 +74,8 @@ class Contrastive(Objective):
         generator: torch.Generator | None = None,
     ) -> Phases | None:
         """Add the gradient of the contrast to the gradients, in closed form; `weight` has one value a sample."""
-        if not isinstance(model, BoltzmannMachine):
+        has_own_loss = type(self).loss is not Contrastive.loss  # of a class that changes it: autograd knows it
+        if has_own_loss or not isinstance(model, BoltzmannMachine):
             return super().accumulate_grad(model, batch, weight=weight, generator=generator)
         with torch.no_grad():
             observed = as_state(batch, model.data_layer)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from harmonium.data import Data
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
-from harmonium.learning import Centering, Monitor, Transform, default_monitors
+from harmonium.learning.monitors import Monitor, default_monitors
+from harmonium.learning.transforms import Centering, Transform
 from harmonium.runs.choices import OBJECTIVES
 from harmonium.runs.panels import Panel
 from harmonium.runs.scores import machine_scores

@@ -13,18 +13,10 @@ from torch import Tensor
 
 from harmonium.data import Data
 from harmonium.evaluation.unexplained import mean_sample, unexplained
-from harmonium.learning import (
-    Centering,
-    EachLayer,
-    JointCD,
-    LayerFit,
-    MeanFieldCD,
-    Monitor,
-    Transform,
-    initialize_layers,
-    layer_rates,
-)
-from harmonium.learning.monitors.layer_turns import LayerTurns
+from harmonium.learning.monitors import Depths, LayerTurns, Monitor
+from harmonium.learning.objectives import MeanFieldCD, SummedLayers
+from harmonium.learning.starts import initialize_layers, layer_rates
+from harmonium.learning.transforms import Centering, EachLayer, Transform
 from harmonium.models import DBN
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
 from harmonium.runs.kinds.base import Kind, PanelMaker, objective
@@ -169,7 +161,7 @@ class DBNKind(Kind[DBNSettings]):
             )
         turns: list[Monitor] = [LayerTurns(groups, own.spread)] if len(groups) > 1 else []
         rows = prepared.rows("train", self.shape(model, prepared.data))
-        return Task(rows, JointCD(members=members), [LayerFit(), *turns], turns=len(groups))
+        return Task(rows, SummedLayers(members=members), [Depths(), *turns], turns=len(groups))
 
     def draw(
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator

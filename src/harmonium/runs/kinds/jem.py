@@ -20,7 +20,8 @@ from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.evaluation.outlier_scores import outlier_scores
 from harmonium.evaluation.outliers import outlier_table, outliers
 from harmonium.laws import ClassGaussians, cloud_starts
-from harmonium.learning import Guard, JointCurves, JointLikelihood, ReplayBuffer
+from harmonium.learning.monitors import Guard, JointCurves
+from harmonium.learning.objectives import JointLikelihood, ReplayBuffer
 from harmonium.models import JEM
 from harmonium.networks import MLP, SmallConv, SmallResidual
 from harmonium.runs.choices import known

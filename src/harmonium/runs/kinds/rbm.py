@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from harmonium.data import Column, Data
-from harmonium.learning import initialize
+from harmonium.learning.starts import initialize
 from harmonium.learning.starts.spread_components import spread_components
 from harmonium.models import RBM
 from harmonium.runs.choices import HIDDEN
