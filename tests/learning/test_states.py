@@ -201,7 +201,7 @@ def test_the_free_energy_of_a_subspace_machine_by_its_formula() -> None:
     """`F = -b·x - Σ_j log(2^K + e^{c_j} Π_k (1 + e^{W_jk·x + D_jk}))`, from eq. 6.44: 2^K is the -K log 2 of 6.47."""
     machine = tiny_subspace_machine()
     (_, w), (_, d), (_, b), (_, c) = machine.terms
-    x = torch.eye(3).double()
+    x = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]).double()
     up = (x @ w.weight).reshape(3, 2, 2) + d.bias
     on = c.bias + torch.nn.functional.softplus(up).sum(-1)
     expected = -(x @ b.bias) - torch.logaddexp(on, torch.full_like(on, 2 * math.log(2))).sum(-1)

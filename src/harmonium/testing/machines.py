@@ -84,8 +84,8 @@ def tiny_lateral_rbm(*, generator: torch.Generator | None = None) -> BoltzmannMa
 
 def tiny_subspace_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
     """Return a machine of gates over groups of units, in float64 with random parameters."""
-    units = {"visible": Bernoulli(3), "gate": Bernoulli(2), "group": Bernoulli(2, 2)}
-    terms: list[Term] = [(("visible", "gate", "group"), Subspace(3, 2, 2)), (("gate", "group"), GroupBias(2, 2))]
+    units = {"visible": Bernoulli(2), "gate": Bernoulli(2), "group": Bernoulli(2, 2)}
+    terms: list[Term] = [(("visible", "gate", "group"), Subspace(2, 2, 2)), (("gate", "group"), GroupBias(2, 2))]
     return scatter(BoltzmannMachine(units, [*terms, *_biases(units)[:2]]), generator=generator)
 
 
