@@ -203,7 +203,8 @@ class Training:
         for name, value in batch.items():
             units = self._units.get(name)
             if units is not None:
-                value = units.encoded(value, like=some)
+                if not value.is_floating_point():
+                    value = units.encoded(value, like=some)
             elif not value.is_floating_point() and name != self.batches.layer:
                 result[name] = value.to(some.device)  # labels of a neural energy
                 continue

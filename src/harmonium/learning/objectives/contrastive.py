@@ -18,7 +18,7 @@ from harmonium.models import RBM, BoltzmannMachine, Conditioned
 from harmonium.models.layers import data_layer
 from harmonium.models.summation import configurations
 from harmonium.samplers import Gibbs
-from harmonium.types import EnergyModel, Filled, State, as_state
+from harmonium.types import EnergyModel, Filled, State, as_state, without_gradient
 from harmonium.units import Bernoulli
 
 
@@ -64,6 +64,7 @@ class Contrastive(Objective):
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
         """Return samples x⁻ for a batch: the layers that are drawn, the others to be summed out."""
 
+    @without_gradient
     def accumulate_grad(
         self,
         model: nn.Module,
@@ -77,18 +78,17 @@ class Contrastive(Objective):
         has_own_loss = type(self).loss is not Contrastive.loss  # of a class that changes it: autograd knows it
         if has_own_loss or not isinstance(model, BoltzmannMachine):
             return super().accumulate_grad(model, batch, weight=weight, generator=generator)
-        with torch.no_grad():
-            observed = as_state(batch, model.data_layer)
-            pair = DensePair.of(model, observed) if weight is None else None
-            if pair is not None:
-                phases = self._straight_phases(pair, observed, generator)
-                if phases is not None:
-                    return phases
-            observed = model.state(observed)
-            n = len(observed[model.data_layer] if model.data_layer in observed else next(iter(observed.values())))
-            share = 1.0 / n if weight is None else weight / weight.sum()
-            positive = self._positive_phase(model, observed, share, index, generator)
-            negative = self._negative_phase(model, positive, share, generator)
+        observed = as_state(batch, model.data_layer)
+        pair = DensePair.of(model, observed) if weight is None else None
+        if pair is not None:
+            phases = self._straight_phases(pair, observed, generator)
+            if phases is not None:
+                return phases
+        observed = model.state(observed)
+        n = len(observed[model.data_layer] if model.data_layer in observed else next(iter(observed.values())))
+        share = 1.0 / n if weight is None else weight / weight.sum()
+        positive = self._positive_phase(model, observed, share, index, generator)
+        negative = self._negative_phase(model, positive, share, generator)
         return Phases(positive.state, negative, tuple(name for name in model.layers if name not in observed))
 
     def _straight_phases(self, pair: DensePair, batch: State, generator: torch.Generator | None) -> Phases | None:
