@@ -430,3 +430,14 @@ def test_arrays_of_any_kind_work_wherever_a_tensor_does(kind: type) -> None:
     hm.fit(rbm, x, epochs=1, validation=x)
     assert hm.sample(rbm, 3, n_steps=2, given=x).tolist() == tensor.tolist()
     assert isinstance(ClosedForm(), Inference) and exact_gradient is not None
+
+
+def test_a_data_frame_works_where_a_tensor_does() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas comes with ArviZ, which only the tests need")
+    rbm = hm.RBM(hm.Gaussian(3), hm.Bernoulli(2))
+    table = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    table.iloc[0, 1] = None
+    hm.fit(rbm, table, epochs=1, generator=torch.Generator().manual_seed(0))
+    assert hm.log_likelihood(rbm, table.dropna()).value.shape == (39,)
+    with pytest.raises(TypeError, match="text or mixed columns"):
+        hm.fit(rbm, table.assign(c="x"))

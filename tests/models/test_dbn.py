@@ -11,6 +11,7 @@ from torch import Tensor
 
 from harmonium.couplings import Conv2d
 from harmonium.models import DBN, RBM
+from harmonium.samplers.from_top import sample_from_top
 from harmonium.testing.contract import FALSE_ALARM, chi_square_tail
 from harmonium.units import Bernoulli, Gaussian, MaxPooled, Multinary, NReLU, Spin
 
@@ -111,7 +112,7 @@ def test_levels_are_checked() -> None:
     with pytest.raises(TypeError, match="must be torch.float32"):
         dbn.up(torch.zeros(2, 6, dtype=torch.float64))
     with pytest.raises(ValueError, match="must have n_samples=3 rows. Got 2"):
-        dbn.sample(3, start=torch.zeros(2, 6))
+        sample_from_top(dbn, 3, start=torch.zeros(2, 6))
 
 
 @pytest.mark.parametrize(
@@ -224,11 +225,11 @@ def test_samples_follow_the_law(generator: torch.Generator) -> None:
     second = law_below(dbn[1], every(3), law_of(dbn[2]))
     law = law_below(dbn[0], every(3), second)
     assert law.sum().item() == pytest.approx(1)
-    drawn = dbn.sample(40000, n_steps=60, sample_down=True, generator=generator)
+    drawn = sample_from_top(dbn, 40000, n_steps=60, sample_down=True, generator=generator)
     assert chi_square_tail(counts_of(drawn), law) >= FALSE_ALARM
     # Negative controls: the lowest machine alone is another law, and so are chains that have not run.
     assert chi_square_tail(counts_of(drawn), law_of(dbn[0])) < FALSE_ALARM
-    early = dbn.sample(40000, n_steps=1, sample_down=True, generator=generator)
+    early = sample_from_top(dbn, 40000, n_steps=1, sample_down=True, generator=generator)
     assert chi_square_tail(counts_of(early), law) < FALSE_ALARM
 
 
@@ -245,7 +246,7 @@ def test_samples_of_a_pooled_network_follow_the_law(generator: torch.Generator) 
     h = lower.hidden.configurations(torch.arange(5))
     p = torch.cat([off[None], on / 4 * torch.ones(4, dtype=torch.float64)])
     law = law_below(lower, h, p)
-    drawn = dbn.sample(40000, n_steps=60, sample_down=True, generator=generator)
+    drawn = sample_from_top(dbn, 40000, n_steps=60, sample_down=True, generator=generator)
     assert chi_square_tail(counts_of(drawn), law) >= FALSE_ALARM
     assert chi_square_tail(counts_of(drawn), law_of(lower)) < FALSE_ALARM
 
@@ -253,9 +254,9 @@ def test_samples_of_a_pooled_network_follow_the_law(generator: torch.Generator) 
 def test_means_down_are_the_expectation_given_the_top(generator: torch.Generator) -> None:
     """With means all the way down of a single machine, samples are `E[v | h]` of drawn h."""
     dbn = randomized(DBN.from_spec("dense 2", shape=(3,)), 1.0, generator)
-    drawn = dbn.sample(200, n_steps=5, generator=generator)
+    drawn = sample_from_top(dbn, 200, n_steps=5, generator=generator)
     possible = dbn[0].visible_mean(every(2))
     assert torch.cdist(drawn, possible).amin(1).max() < 1e-7
     assert len(drawn.unique(dim=0)) == 4
-    start = dbn.sample(200, n_steps=1, start=torch.zeros(200, 3).double(), generator=generator)
+    start = sample_from_top(dbn, 200, n_steps=1, start=torch.zeros(200, 3).double(), generator=generator)
     assert torch.cdist(start, possible).amin(1).max() < 1e-7

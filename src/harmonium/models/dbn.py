@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harmonium.models.dbn_spec import MakeUnits, stack_of_spec, units_with_levels
 from harmonium.models.rbm import RBM
-from harmonium.types import check_dtype, check_shape, without_gradient
+from harmonium.types import check_dtype, check_shape
 from harmonium.units import MaxPooled, Units
 
 
@@ -27,7 +27,7 @@ class DBN(nn.Module):
     - carried linearly from its range to that of the units above, where both are bounded and differ: 0..255 to 0..1.
 
     >>> dbn = DBN([RBM(Bernoulli(6), Bernoulli(4)), RBM(Bernoulli(4), Bernoulli(2))])
-    >>> dbn.up(torch.zeros(3, 6)).shape, dbn.sample(5, n_steps=3).shape
+    >>> dbn.up(torch.zeros(3, 6)).shape, sample(dbn, 5, n_steps=3).shape
     (torch.Size([3, 2]), torch.Size([5, 6]))
     """
 
@@ -117,37 +117,6 @@ class DBN(nn.Module):
         """Return the data after going up to level `depth` and down again by means: what that level knows of x."""
         level = self._level(depth, "depth")
         return self.down(self.up(x, level), level)
-
-    @without_gradient
-    def sample(
-        self,
-        n_samples: int,
-        *,
-        n_steps: int = 200,
-        sample_down: bool = False,
-        start: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Draw data: `n_steps` of Gibbs sampling in the top machine, then down by means, or by draws (`sample_down`).
-
-        By draws the result follows the law of the network as the chains converge; by means it is the expectation given
-        the draw at the top, without the noise of the pixels. Chains start under the biases of the top machine, or at
-        the level below the top of the data `start`, of which there are `n_samples`.
-        """
-        if n_samples < 1 or n_steps < 1:
-            raise ValueError(f"`n_samples` and `n_steps` must be at least 1. Got {n_samples} and {n_steps}.")
-        top, i = self._stack[-1], len(self) - 1
-        if start is None:
-            h = top.initial(n_samples, generator=generator)["hidden"]
-        else:
-            if len(start) != n_samples:
-                raise ValueError(f"`start` must have n_samples={n_samples} rows. Got {len(start)}.")
-            h = self._hidden(i, self.enter(i, self.up(start, i)), True, generator)
-        for step in range(n_steps):
-            v = self._visible(i, h, sample_down or step < n_steps - 1, generator)
-            if step < n_steps - 1:
-                h = self._hidden(i, v, True, generator)
-        return self.down(self.leave(i, v), i, sample_down, generator=generator)
 
     def pass_up(self, i: int, h: Tensor) -> Tensor:
         """Return level i + 1 from hidden values of machine i (counted from 0): the pooled ones where it is pooled."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from harmonium.learning.objectives import CD, PCD, TemperedPCD
+from harmonium.learning.objectives import CD, PCD, Contrastive, TemperedPCD
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, NReLU, Spin, Units
 
 HIDDEN: dict[str, Callable[[int, Mapping[str, Any]], Units]] = {
@@ -18,7 +18,7 @@ HIDDEN: dict[str, Callable[[int, Mapping[str, Any]], Units]] = {
 }
 """Hidden units by their name, `(n_hidden, options) -> units`."""
 
-OBJECTIVES: dict[str, Callable[[int, int, Sequence[float]], Any]] = {
+OBJECTIVES: dict[str, Callable[[int, int, Sequence[float]], Contrastive]] = {
     "cd": lambda n_steps, _n_chains, _betas: CD(n_steps=n_steps),
     "pcd": lambda n_steps, n_chains, _betas: PCD(n_chains=n_chains, n_steps=n_steps),
     "tempered-pcd": lambda n_steps, n_chains, betas: TemperedPCD(

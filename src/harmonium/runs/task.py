@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from harmonium.learning.monitors import Monitor
+from harmonium.learning.objectives import Objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,7 @@ class Task:
     """
 
     source: Any
-    objective: Any
+    objective: Objective
     monitors: list[Monitor] = field(default_factory=list)
     validation: Tensor | None = None
     turns: int = 1

@@ -12,6 +12,7 @@ from harmonium.models import DBN, BoltzmannMachine, Conditioned
 from harmonium.models.frozen import frozen
 from harmonium.models.layers import data_layer
 from harmonium.samplers.base import Info, Sampler
+from harmonium.samplers.from_top import sample_from_top
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.samplers.mala import MALA
 from harmonium.types import (
@@ -166,7 +167,7 @@ def _sample_network(
             "other sampler. Leave them out, or use a machine of one piece (BoltzmannMachine)."
         )
     first = None if start is None else as_state(start, dbn.data_layer)[dbn.data_layer]
-    return dbn.sample(n, n_steps=n_steps, sample_down=True, start=first, generator=generator)
+    return sample_from_top(dbn, n, n_steps=n_steps, sample_down=True, start=first, generator=generator)
 
 
 def starting_points(model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:

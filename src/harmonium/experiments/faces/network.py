@@ -11,6 +11,7 @@ from harmonium.draws import draw_normal
 from harmonium.experiments.faces.recipe import FaceRecipe
 from harmonium.laws.principal import PCAGaussian
 from harmonium.models import DBN, RBM
+from harmonium.samplers import sample
 from harmonium.units import Bernoulli, Gaussian
 
 LEVELS = 255
@@ -126,10 +127,7 @@ def sample_faces(
     top = dbn[-1]
     code = top.visible_bias.expand(n, -1)
     v = code + draw_normal(code, generator=generator) if start is None else codes_of(dbn, start)
-    for _ in range(n_steps):
-        h = top.sample("hidden", {"visible": v}, generator=generator)
-        v = top.sample("visible", {"hidden": h}, generator=generator)
-    return images_of(dbn, v)
+    return images_of(dbn, sample(top, n, n_steps=n_steps, start=v, generator=generator))
 
 
 @torch.no_grad()

@@ -137,11 +137,8 @@ def empty_filters(
 @torch.no_grad()
 def on_images(rbm: RBM, shape: tuple[int, ...]) -> DBN:
     """Return the network with the filters of `rbm` on images of `shape`: the same parameters at every place."""
-    coupling = rbm.couplings[0]
-    if not isinstance(coupling, Conv2d):
-        raise TypeError(f"Only filters can be moved over images. Got the coupling {coupling!r}.")
-    channels, kernel = coupling.upper_channels, coupling.kernel
-    wide = Conv2d(coupling.lower_channels, channels, kernel=kernel)
+    channels, below, kernel, _ = rbm.weight.shape
+    wide = Conv2d(below, channels, kernel=kernel)
     hidden = type(rbm.hidden)(*wide.upper_shape(shape), **rbm.hidden.arguments())
     machine = RBM(Gaussian(*shape), hidden, wide)
     _fix_sigma(machine)

@@ -41,7 +41,7 @@ class Contrastive(Objective):
     def examples(cls) -> list[Case]:
         """Return a small machine and its own law."""
         machine = small_machine()
-        return [Case(lambda *, generator: cls(), machine, partial(draw_exactly, machine, layers=("visible",)))]
+        return [Case(lambda *, generator: cls(), machine, partial(draw_exactly, machine, layers=(machine.data_layer,)))]
 
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None

@@ -67,7 +67,7 @@ class PCD(Contrastive):
                 made.chains = draw_exactly(machine, made.n_chains, generator=generator)
             return made
 
-        return [Case(objective, machine, partial(draw_exactly, machine, layers=("visible",)))]
+        return [Case(objective, machine, partial(draw_exactly, machine, layers=(machine.data_layer,)))]
 
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
         """Move the chains and return where they are."""

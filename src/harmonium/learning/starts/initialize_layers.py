@@ -27,23 +27,23 @@ def initialize_layers(dbn: DBN, x: Tensor, *, spread: float | None = 0.1) -> Non
         v = dbn.enter(i, z)
         initialize(rbm, v)
         _start(rbm, v, spread)
-        z = dbn.pass_up(i, rbm.mean("hidden", {"visible": v}))
+        z = dbn.pass_up(i, dbn.hidden_mean(i, v))
 
 
 def _start(rbm: RBM, v: Tensor, spread: float | None) -> None:
+    below, above = rbm.layers
     rbm.hidden_bias.zero_()
     for _ in range(_N_ROUNDS if spread else 0):
-        up = rbm.field("hidden", {"visible": v})
-        down = rbm.field("visible", {"hidden": rbm.hidden.mean(up - up.mean(0))})
+        up = rbm.field(above, {below: v})
+        down = rbm.field(below, {above: rbm.hidden.mean(up - up.mean(0))})
         factor = (spread or 1.0) / max(wide := _spread(rbm.hidden, up), wide_down := _spread(rbm.visible, down), 1e-12)
         # Downwards the hidden layer widens with the weights: the field grows with up to their square.
         rbm.weight.mul_(factor if wide > wide_down else factor**0.5)
-    up = rbm.field("hidden", {"visible": v})
-    below, above = (rbm.graph.biases[name] for name in rbm.layers)
-    rbm.hidden_bias.copy_(-above.averaged(up.mean(0)))
-    h = rbm.mean("hidden", {"visible": v}).mean(0, keepdim=True)
-    down = rbm.field("visible", {"hidden": h})[0] - rbm.visible_bias
-    rbm.visible_bias.sub_(below.averaged(down))
+    up = rbm.field(above, {below: v})
+    rbm.hidden_bias.copy_(-rbm.graph.biases[above].averaged(up.mean(0)))
+    h = rbm.mean(above, {below: v}).mean(0, keepdim=True)
+    down = rbm.field(below, {above: h})[0] - rbm.visible_bias
+    rbm.visible_bias.sub_(rbm.graph.biases[below].averaged(down))
 
 
 def _spread(units: Units, field: Tensor) -> float:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from harmonium.data import Data
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning.monitors import Monitor, default_monitors
+from harmonium.learning.objectives import Contrastive
 from harmonium.learning.transforms import Centering, Transform
 from harmonium.runs.choices import OBJECTIVES
 from harmonium.runs.panels import Panel
@@ -165,7 +166,7 @@ AnyKind = Kind[Any]
 """A kind, whatever its own settings."""
 
 
-def objective(config: Config) -> Any:
+def objective(config: Config) -> Contrastive:
     """Return the objective that the settings name."""
     section = config.training
     return OBJECTIVES[section.objective](section.n_steps, section.n_chains, section.betas)

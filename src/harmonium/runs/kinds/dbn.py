@@ -28,6 +28,7 @@ from harmonium.runs.trained import Trained
 from harmonium.runs.values import SPLITS, Prepared
 from harmonium.runs.words import SPLITS as IN_WORDS
 from harmonium.runs.words import number
+from harmonium.samplers.from_top import sample_from_top
 from harmonium.units import Bernoulli
 
 NO_LIKELIHOOD = "none: that of a deep belief network is a sum over all of its hidden layers, which is not done here"
@@ -169,7 +170,7 @@ class DBNKind(Kind[DBNSettings]):
         """Return the means of the pixels below the ends of chains in the top machine."""
         if y is not None:
             raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
-        drawn: Tensor = trained.model.sample(n, n_steps=n_steps, generator=generator)
+        drawn = sample_from_top(trained.model, n, n_steps=n_steps, generator=generator)
         return drawn
 
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
@@ -226,7 +227,7 @@ class DBNKind(Kind[DBNSettings]):
 
     def samples(self, subject: Subject) -> Panel:
         """Return images drawn from the top down."""
-        x = subject.model.sample(N_CHAINS, n_steps=subject.n_steps, generator=subject.generator)
+        x = sample_from_top(subject.model, N_CHAINS, n_steps=subject.n_steps, generator=subject.generator)
         text = (
             f"Independent chains of {subject.n_steps:,} Gibbs steps in the top machine, started from its biases alone, "
             "then down by means. Nothing was selected."

@@ -1,0 +1,50 @@
+"""Deep belief networks are drawn from the top down."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from harmonium.models import DBN
+from harmonium.samplers.gibbs import Gibbs
+from harmonium.types import without_gradient
+
+
+@without_gradient
+def sample_from_top(
+    dbn: DBN,
+    n_samples: int,
+    *,
+    n_steps: int = 200,
+    sample_down: bool = False,
+    start: Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Draw data: `n_steps` of Gibbs sampling in the top machine, then down by means, or by draws (`sample_down`).
+
+    By draws the result follows the law of the network as the chains converge; by means it is the expectation given the
+    draw at the top, without the noise of the pixels. Chains start under the biases of the top machine, or at the level
+    below the top of the data `start`, of which there are `n_samples`.
+
+    >>> from harmonium.samplers.from_top import sample_from_top
+    >>> sample_from_top(DBN([RBM(Bernoulli(6), Bernoulli(4))]), 5, n_steps=3).shape
+    torch.Size([5, 6])
+    """
+    if n_samples < 1 or n_steps < 1:
+        raise ValueError(f"`n_samples` and `n_steps` must be at least 1. Got {n_samples} and {n_steps}.")
+    top, i = dbn[-1], len(dbn) - 1
+    below, above = top.layers
+    if start is None:
+        state = top.initial(n_samples, generator=generator)
+    else:
+        if len(start) != n_samples:
+            raise ValueError(f"`start` must have n_samples={n_samples} rows. Got {len(start)}.")
+        v = dbn.enter(i, dbn.up(start, i))
+        state = {below: v, above: dbn.draw_hidden(i, v, generator=generator)}
+    gibbs = Gibbs()
+    for _ in range(n_steps - 1):
+        state, _ = gibbs.step(top, state, generator=generator)
+    if sample_down:
+        gibbs.draw_block(top, (below,), state, generator=generator)
+    v = state[below] if sample_down else top.mean(below, state)
+    return dbn.down(dbn.leave(i, v), i, sample_down, generator=generator)
