@@ -76,7 +76,9 @@ class Estimate:
 
     `kind` says where it comes from: `"exact"`, `"ais"`, `"reverse-ais"`, `"sandwich"`. `ess` is the effective sample
     size of the weights behind it. `trusted` is False when the method itself says that the number should not be relied
-    on, and `note` says why. The numbers may be tensors, one entry a sample; `mean()` averages them.
+    on, and `note` says why. `lower` and `upper` are statistical: they hold as often as three standard errors do.
+    `at_least` and `at_most` are guaranteed, whatever any chain did. The numbers may be tensors, one entry a sample;
+    `mean()` averages them.
 
     >>> print(Estimate(-85.31, 0.04, -85.5, -85.2, "sandwich"))
     -85.310 ± 0.040 [-85.500, -85.200] (sandwich)
@@ -90,12 +92,16 @@ class Estimate:
     ess: float | None = None
     trusted: bool = True
     note: str = ""
+    at_least: Any = -math.inf
+    at_most: Any = math.inf
 
     def mean(self) -> Estimate:
         """Return the average over the samples; their common error stays what it is."""
-        numbers = (self.value, self.error, self.lower, self.upper)
-        value, error, lower, upper = (torch.as_tensor(n, dtype=torch.float64).mean().item() for n in numbers)
-        return replace(self, value=value, error=error, lower=lower, upper=upper)
+        names = ("value", "error", "lower", "upper", "at_least", "at_most")
+        means: dict[str, Any] = {
+            name: torch.as_tensor(getattr(self, name), dtype=torch.float64).mean().item() for name in names
+        }
+        return replace(self, **means)
 
     def __str__(self) -> str:
         if isinstance(self.value, Tensor):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -49,10 +51,11 @@ def log_likelihood(
     z = estimate_log_z(model, generator=generator) if log_z is None else log_z
     free, is_bound = _free_energies(model, state, inference)
     lower, upper = -free - z.upper, -free - z.lower
-    kind, note = z.kind, z.note
-    if is_bound:
-        kind, note = f"{kind} bound", "; ".join(filter(None, [note, "a lower bound of log p(x), by its inference"]))
-    return Estimate(-free - z.value, z.error, lower, upper, kind, ess=z.ess, trusted=z.trusted, note=note)
+    found = replace(z, value=-free - z.value, lower=lower, upper=upper, at_least=-free - z.at_most)
+    if is_bound:  # F is an upper bound: nothing is known of how probable x is at most
+        note = "; ".join(filter(None, [z.note, "a lower bound of log p(x), by its inference"]))
+        return replace(found, kind=f"{z.kind} bound", note=note, at_most=math.inf)
+    return replace(found, at_most=-free - z.at_least)
 
 
 def _free_energies(model: EnergyModel, state: State, inference: Inference | None) -> tuple[Tensor, bool]:

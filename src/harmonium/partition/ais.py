@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -17,6 +18,12 @@ from harmonium.types import EnergyModel, Estimate, State, keep_freed_memory
 
 Progress = Callable[[int, int], None]
 """Called with the number of temperatures done and their total."""
+
+FEWEST = 8.0
+"""The effective sample size below which weights have no error that means anything."""
+
+MARKOV = 6.6
+"""`P(Ẑ ≥ e^c Z) ≤ e^{-c}` for a mean Ẑ of positive weights (Markov): c nats for the tail of three standard errors."""
 
 
 @torch.no_grad()
@@ -144,20 +151,32 @@ def from_weights(log_weights: Tensor, log_z0: float, kind: str) -> Estimate:
         )
     ess = (2 * log_weights.logsumexp(0) - (2 * log_weights).logsumexp(0)).exp().item()
     error = weight_error(log_weights)
-    return Estimate(value, error, value - 3 * error, value + 3 * error, kind, ess=ess)
+    if ess >= min(FEWEST, n / 2):
+        return Estimate(value, error, value - 3 * error, value + 3 * error, kind, ess=ess)
+    note = (
+        f"the weights rest on {ess:.1f} of {n} chains, too few for an error: only that it is hardly {MARKOV:.1f} nats "
+        "too high is known. Use more temperatures (n_betas), more chains, or a reference fitted to the data"
+    )
+    return Estimate(value, math.inf, value - MARKOV, math.inf, kind, ess=ess, trusted=False, note=note)
 
 
 def reversed_estimate(log_weights: Tensor, log_z0: float) -> Estimate:
     """Return `log Z_0 - log mean w` of weights made in reverse."""
     forward = from_weights(log_weights, -log_z0, "reverse-ais")
-    return Estimate(-forward.value, forward.error, -forward.upper, -forward.lower, forward.kind, ess=forward.ess)
+    note = forward.note.replace("too high", "too low")
+    return replace(forward, value=-forward.value, lower=-forward.upper, upper=-forward.lower, note=note)
 
 
 def weight_error(log_weights: Tensor) -> float:
     """Return the standard error of `log mean w`, by the jackknife, which feels a few heavy weights."""
     n = len(log_weights)
     share = (log_weights - log_weights.logsumexp(0)).exp()
-    left_out = (-share.clamp_max(1 - 1e-12)).log1p()
+    # Left out, a weight that is nearly all leaves the others: their own sum, where 1 - share would round to 0.
+    left_out = (-share).log1p()
+    heaviest = int(log_weights.argmax())
+    if share[heaviest] > 0.5:
+        others = torch.cat([log_weights[:heaviest], log_weights[heaviest + 1 :]])
+        left_out[heaviest] = others.logsumexp(0) - log_weights.logsumexp(0)
     return math.sqrt((n - 1) / n * (left_out - left_out.mean()).square().sum().item())
 
 

@@ -1,0 +1,100 @@
+"""An estimate of log Z that is wrong says so: guaranteed bounds, and populations that start apart."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import harmonium as hm
+import harmonium.testing
+from harmonium.partition.ais import MARKOV, from_weights, reversed_estimate, weight_error
+from harmonium.partition.log_z import sandwich
+from harmonium.partition.mean_field_bound import mean_field_bound
+from harmonium.partition.states_bound import finite_layers, states_bound
+from harmonium.testing import ALL_MACHINES, ExactLaw, tiny_rbm
+
+
+def ferromagnet(n: int, weight: float, bias: float) -> tuple[hm.RBM, float]:
+    """Return an RBM with one weight and one bias, and log Z by counting: `Σ_kl C(n,k) C(n,l) e^{b(k+l) + wkl}`."""
+    rbm = hm.RBM(hm.Bernoulli(n), hm.Bernoulli(n))
+    with torch.no_grad():
+        rbm.weight.fill_(weight)
+        rbm.visible_bias.fill_(bias)
+        rbm.hidden_bias.fill_(bias)
+    k = torch.arange(n + 1, dtype=torch.float64)
+    choose = torch.tensor([math.log(math.comb(n, i)) for i in range(n + 1)], dtype=torch.float64)
+    terms = choose[:, None] + choose + bias * (k[:, None] + k) + weight * k[:, None] * k
+    return rbm, terms.flatten().logsumexp(0).item()
+
+
+@pytest.mark.parametrize("name", ALL_MACHINES)
+def test_guaranteed_bounds_hold(name: str, generator: torch.Generator) -> None:
+    machine = ALL_MACHINES[name]()
+    exact = hm.exact_log_z(machine).value
+    bound, modes, _ = mean_field_bound(machine, generator=generator)
+    assert bound <= exact + 1e-9
+    layers = finite_layers(machine)
+    assert layers and states_bound(machine, {layer: modes[layer] for layer in layers}) <= exact + 1e-9
+    law = ExactLaw(machine)
+    if set(layers) <= set(law.layers):  # all states: nothing is missing
+        everything = {layer: law.states[layer] for layer in layers}
+        assert states_bound(machine, everything) == pytest.approx(exact, abs=1e-9)
+
+
+def test_mean_field_is_exact_without_couplings_between_layers(generator: torch.Generator) -> None:
+    rbm = tiny_rbm("Spin", "Bernoulli")
+    with torch.no_grad():
+        rbm.weight.zero_()
+    bound, _, _ = mean_field_bound(rbm, generator=generator)
+    assert bound == pytest.approx(hm.exact_log_z(rbm).value, abs=1e-9)
+
+
+def test_states_of_a_density_cannot_be_added_up() -> None:
+    rbm = hm.RBM(hm.Gaussian(2), hm.Bernoulli(3))
+    assert finite_layers(rbm) == ("hidden",)
+    with pytest.raises(ValueError, match="'visible' have a density"):
+        states_bound(rbm, {"visible": torch.zeros(1, 2)})
+
+
+@pytest.mark.parametrize(("n", "weight", "bias"), [(40, 0.25, -4.9), (30, 0.5, -7.4)])
+@pytest.mark.filterwarnings("ignore:log Z is not trustworthy")
+def test_a_mode_that_annealing_misses_is_found_or_the_estimate_is_not_trusted(
+    n: int, weight: float, bias: float, generator: torch.Generator
+) -> None:
+    """A first-order transition: almost all of Z is at all ones, where no chain from the biases ever goes."""
+    rbm, exact = ferromagnet(n, weight, bias)
+    blind = hm.ais(rbm, n_chains=64, n_betas=300, generator=generator)
+    assert blind.upper < exact - 5  # the control: annealing alone is sure of itself, and wrong
+    found = sandwich(rbm, n_chains=64, n_betas=300, n_steps=50, generator=generator)
+    assert found.at_least <= exact + 1e-4
+    assert found.lower - 1e-4 <= exact <= found.upper + 1e-4
+    assert not found.trusted and "modes" in found.note
+    ones = hm.log_likelihood(rbm, torch.ones(1, n), log_z=found)
+    assert ones.at_most.item() <= 1e-4  # a probability is at most 1
+
+
+def test_a_machine_with_one_mode_is_trusted(generator: torch.Generator) -> None:
+    rbm = hm.testing.scatter(hm.RBM(hm.Bernoulli(12), hm.Bernoulli(10)), scale=0.3, generator=generator).float()
+    found = sandwich(rbm, n_chains=128, n_betas=300, n_steps=50, generator=generator)
+    exact = hm.exact_log_z(rbm).value
+    assert found.trusted and found.at_least <= exact + 1e-4
+    assert found.lower - 1e-4 <= exact <= found.upper + 1e-4
+
+
+def test_weights_that_rest_on_one_chain_have_no_error() -> None:
+    weights = torch.tensor([1000.0, *[0.0] * 99], dtype=torch.float64)
+    up = from_weights(weights, 0.0, "ais")
+    assert not up.trusted and up.error == math.inf and "1.0 of 100 chains" in up.note
+    assert (up.lower, up.upper) == (up.value - MARKOV, math.inf)
+    down = reversed_estimate(weights, 0.0)
+    assert not down.trusted and (down.lower, down.upper) == (-math.inf, down.value + MARKOV)
+    even = from_weights(torch.linspace(0, 1, 100, dtype=torch.float64), 0.0, "ais")
+    assert even.trusted and even.error < 0.1
+
+
+def test_the_jackknife_error_has_no_cap() -> None:
+    """Without the one weight that is nearly all, log mean w falls by 1000 nats, not by the 26 of a clamp."""
+    weights = torch.tensor([1000.0, *[0.0] * 99], dtype=torch.float64)
+    assert weight_error(weights) == pytest.approx(math.sqrt(99 / 100 * 99 / 100) * (1000 - math.log(99)), rel=0.02)
