@@ -78,7 +78,7 @@ class Estimate:
     size of the weights behind it. `trusted` is False when the method itself says that the number should not be relied
     on, and `note` says why. `lower` and `upper` are statistical: they hold as often as three standard errors do.
     `at_least` and `at_most` are guaranteed, whatever any chain did. The numbers may be tensors, one entry a sample;
-    `mean()` averages them.
+    `mean()` averages them, and `spread` is then the standard error over the samples, beside `error`, which they share.
 
     >>> print(Estimate(-85.31, 0.04, -85.5, -85.2, "sandwich"))
     -85.310 ± 0.040 [-85.500, -85.200] (sandwich)
@@ -94,25 +94,34 @@ class Estimate:
     note: str = ""
     at_least: Any = -math.inf
     at_most: Any = math.inf
+    spread: float = 0.0
+    n_samples: int = 1
 
     def mean(self) -> Estimate:
-        """Return the average over the samples; their common error stays what it is."""
+        """Return the average over the samples; their common error stays what it is, and their spread stands beside it.
+
+        >>> print(Estimate(torch.tensor([-1.0, -2.0, -3.0]), 0.04, -3.1, -0.9, "sandwich").mean())
+        -2.000 ± 0.040 [-3.100, -0.900] (sandwich), ± 0.58 over 3 samples
+        """
         names = ("value", "error", "lower", "upper", "at_least", "at_most")
         means: dict[str, Any] = {
             name: torch.as_tensor(getattr(self, name), dtype=torch.float64).mean().item() for name in names
         }
-        return replace(self, **means)
+        values = torch.as_tensor(self.value, dtype=torch.float64)
+        n = values.numel()
+        return replace(self, **means, spread=(values.std() / n**0.5).item() if n > 1 else 0.0, n_samples=n)
 
     def __str__(self) -> str:
         if isinstance(self.value, Tensor):
             return f"{tuple(self.value.shape)} values, mean {self.mean()}"
+        over = f", ± {self.spread:.2g} over {self.n_samples:,} samples" if self.spread else ""
         if self.kind == "exact":
-            return f"{self.value:.10g} (exact)"
+            return f"{self.value:.10g} (exact){over}"
         digits = min(6, max(2, 1 - math.floor(math.log10(self.error)))) if self.error > 0 else 2
         numbers = (
             f"{self.value:.{digits}f} ± {self.error:.{digits}f} [{self.lower:.{digits}f}, {self.upper:.{digits}f}]"
         )
-        return f"{numbers} ({self.kind})" + ("" if self.trusted else f", not trustworthy: {self.note}")
+        return f"{numbers} ({self.kind}){over}" + ("" if self.trusted else f", not trustworthy: {self.note}")
 
 
 def check_shape(x: Tensor, shape: Iterable[int], *, name: str, layer: str, owner: object) -> None:

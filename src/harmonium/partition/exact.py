@@ -42,7 +42,7 @@ def exact_log_z(model: BoltzmannMachine) -> Estimate:
     if not layers:  # one layer and its biases: nothing to count
         fields = ((machine.layer(name), machine.bias_field(name)) for name in machine.layers)
         value = sum(units.log_partition(field).sum().item() for units, field in fields)
-        return Estimate(value, 0.0, value, value, "exact")
+        return Estimate(value, 0.0, value, value, "exact", at_least=value, at_most=value)
     width = sum(math.prod(machine.layer(name).shape) for name in machine.layers)
     total = torch.tensor(-torch.inf, dtype=torch.float64)
     chunk = max(1, _CHUNK // width)
@@ -58,7 +58,7 @@ def exact_log_z(model: BoltzmannMachine) -> Estimate:
     value = total.item()
     if not math.isfinite(value):
         raise ValueError(f"log Z is {value}: the energies overflow or Z is infinite. Check the parameters for NaN.")
-    return Estimate(value, 0.0, value, value, "exact")
+    return Estimate(value, 0.0, value, value, "exact", at_least=value, at_most=value)
 
 
 def counted_layers(model: BoltzmannMachine) -> tuple[tuple[str, ...], int | None]:

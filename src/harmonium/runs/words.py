@@ -21,7 +21,7 @@ OUTLIER_SCORES = {
 
 def as_dict(estimate: Estimate) -> dict[str, Any]:
     """Return an estimate as plain values, with the line that prints it."""
-    names = ("value", "error", "lower", "upper", "kind", "ess", "trusted", "note")
+    names = ("value", "error", "spread", "lower", "upper", "at_least", "at_most", "kind", "ess", "trusted", "note")
     return {name: getattr(estimate, name) for name in names} | {"text": str(estimate)}
 
 
@@ -42,12 +42,14 @@ def is_score(value: Any) -> bool:
 
 
 def in_short(score: Mapping[str, Any]) -> str:
-    """Return an estimate in a few words: its value, its error if it has one, and whether not to rely on it.
+    """Return an estimate in a few words: its value, the errors it has, and whether not to rely on it.
 
-    >>> in_short({"value": -85.31, "error": 0.04, "trusted": False})
-    '-85.31 ± 0.04 (do not rely on it)'
+    The first error is that of log Z, the second that over the samples.
+
+    >>> in_short({"value": -85.31, "error": 0.04, "spread": 0.21, "trusted": False})
+    '-85.31 ± 0.04 ± 0.21 (do not rely on it)'
     """
-    error = f" ± {score['error']:.2g}" if score.get("error") else ""
+    error = "".join(f" ± {score[name]:.2g}" for name in ("error", "spread") if score.get(name))
     return f"{score['value']:.2f}{error}" + (" (do not rely on it)" if score.get("trusted") is False else "")
 
 
@@ -60,7 +62,7 @@ def likelihood_lines(scores: Mapping[str, Any]) -> list[str]:
     lines = [f"log-likelihood: {scores['likelihood']}"] if "likelihood" in scores else []
     for split in reversed(SPLITS):
         if split in scores:
-            lines.append(f"{split:>5} log-likelihood  {scores[split]['text']} nats, mean of {scores[split]['n']:,}")
+            lines.append(f"{split:>5} log-likelihood in nats  {scores[split]['text']}")
     if "baseline" in scores:
         lines.append(f"      for comparison, {scores['baseline']['name']}: {scores['baseline']['value']:.4g} nats")
     if "energy_distance" in scores:
