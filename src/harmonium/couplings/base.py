@@ -28,6 +28,9 @@ class Coupling(nn.Module, ABC):
     shares_places: ClassVar[bool] = False
     """Whether all places of an image have the same parameters; the biases of its layers are then shared, too."""
 
+    ties_itself: ClassVar[bool] = False
+    """Whether it may tie a layer to itself: no unit then meets itself."""
+
     memory_format: ClassVar[torch.memory_format] = torch.contiguous_format
     """How it likes its layers to lie in memory."""
 

@@ -22,6 +22,8 @@ class Symmetric(Coupling):
     torch.Size([3, 3])
     """
 
+    ties_itself = True
+
     def __init__(self, shape: int | tuple[int, ...]) -> None:
         super().__init__()
         self.shape = as_shape(shape)

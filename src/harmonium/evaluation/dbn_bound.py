@@ -74,10 +74,19 @@ def _log_probability(units: Units, field: Tensor, x: Tensor) -> Tensor:
 
 
 def _check_meeting(below: RBM, above: RBM, i: int) -> None:
-    same = below.hidden.bounds() == above.visible.bounds() and below.hidden.support == above.visible.support
+    kinds = (below.hidden, above.visible)
+    same = all(
+        len({what(units) for units in kinds}) == 1
+        for what in (lambda u: u.bounds(), lambda u: u.support, lambda u: math.prod(u.sites), lambda u: _n_states(u))
+    )
     if isinstance(below.hidden, MaxPooled) or not same or not (below.hidden.proper and below.visible.proper):
         raise ValueError(
             f"The bound needs the same values on both sides where machines {i} and {i + 1} meet, of units that have a "
             f"base measure. Got hidden={below.hidden!r} below visible={above.visible!r}: what is passed up is pooled, "
             "rescaled, or has no likelihood. Compare samples or reconstructions instead."
         )
+
+
+def _n_states(units: Units) -> int | None:
+    states = units.states()
+    return None if states is None else len(states)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -46,8 +47,28 @@ def log_likelihood(
         raise TypeError(f"{type(model).__name__} has no likelihood: it has no method free_energy(x).")
     if isinstance(model, BoltzmannMachine):
         state = model.state(state)
-        if model.given:
-            return _conditional(model, state, log_z, inference, generator)
+        batch = model.batch_shape(state)
+        state = {
+            name: value.expand(*batch, *model.layer(name).shape).reshape(-1, *model.layer(name).shape)
+            for name, value in state.items()
+        }
+        if isinstance(model, Conditioned) and model.is_batched:
+            found = _conditional(model.machine, model.graph.given, state, log_z, inference, generator)
+        elif model.given:
+            found = _conditional(model, model.given, state, log_z, inference, generator)
+        else:
+            found = _scored(model, state, log_z, inference, generator)
+        return found if len(batch) == 1 else _reshaped(found, batch)
+    return _scored(model, state, log_z, inference, generator)
+
+
+def _scored(
+    model: EnergyModel,
+    state: State,
+    log_z: Estimate | None,
+    inference: Inference | None,
+    generator: torch.Generator | None,
+) -> Estimate:
     z = estimate_log_z(model, generator=generator) if log_z is None else log_z
     free, is_bound = _free_energies(model, state, inference)
     lower, upper = -free - z.upper, -free - z.lower
@@ -56,6 +77,17 @@ def log_likelihood(
         note = "; ".join(filter(None, [z.note, "a lower bound of log p(x), by its inference"]))
         return replace(found, kind=f"{z.kind} bound", note=note, at_most=math.inf)
     return replace(found, at_most=-free - z.at_least)
+
+
+def _reshaped(found: Estimate, batch: tuple[int, ...]) -> Estimate:
+    """Return the numbers of each sample in the shape of the batch."""
+    names = ("value", "error", "lower", "upper", "at_least", "at_most")
+    shaped: dict[str, Any] = {
+        name: number.reshape(batch)
+        for name in names
+        if isinstance(number := getattr(found, name), Tensor) and number.ndim
+    }
+    return replace(found, **shaped)
 
 
 def _free_energies(model: EnergyModel, state: State, inference: Inference | None) -> tuple[Tensor, bool]:
@@ -95,6 +127,7 @@ def _rows_at_once(model: BoltzmannMachine, state: State) -> int:
 
 def _conditional(
     model: BoltzmannMachine,
+    given: tuple[str, ...],
     state: State,
     log_z: Estimate | None,
     inference: Inference | None,
@@ -107,13 +140,13 @@ def _conditional(
             "condition with Conditioned(machine, {…})."
         )
     n = len(next(iter(state.values())))
-    flat = torch.cat([state[name].reshape(n, -1) for name in model.given], 1)
+    flat = torch.cat([state[name].reshape(n, -1) for name in given], 1)
     _, group = flat.unique(dim=0, return_inverse=True)
     numbers = {key: torch.zeros(n, dtype=torch.float64) for key in ("value", "error", "lower", "upper")}
     found: list[Estimate] = []
     for i in range(int(group.max()) + 1):
         rows = torch.nonzero(group == i).squeeze(1)
-        law = Conditioned(model, {name: state[name][rows[0]] for name in model.given})
+        law = Conditioned(model, {name: state[name][rows[0]] for name in given})
         seen = {name: value[rows] for name, value in state.items() if name in law.layers}
         found.append(log_likelihood(law, seen, inference=inference, generator=generator))
         for key, values in numbers.items():

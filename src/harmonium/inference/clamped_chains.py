@@ -49,6 +49,9 @@ class ClampedChains(Inference):
                 "Persistent clamped chains belong to rows of the data, which a DataLoader does not number. "
                 "Give the data as a tensor or a mapping, or use persistent=False."
             )
+        if all(name in observed for name in machine.layers):
+            machine.add_gradient(observed, weight)
+            return Filled(observed, {})
         law = Conditioned(machine, observed)
         state = self._start(law, index, len(next(iter(observed.values()))), generator)
         fields: State = {}

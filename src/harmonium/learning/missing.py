@@ -24,6 +24,9 @@ class MissingValues:
         self.unknown: State = {}
         self.values: State = {}
         for name, x in batches.columns.items():
+            is_number = not x.is_floating_point() and x.dtype != torch.bool
+            if isinstance(model, BoltzmannMachine) and is_number and bool((x < 0).any()):  # unknown class numbers
+                x = batches.columns[name] = model.layer(name).encoded(x, like=next(model.parameters()))
             holes = x.isnan() if x.is_floating_point() else None
             if holes is None or not bool(holes.any()):
                 continue
@@ -59,11 +62,16 @@ class MissingValues:
             name: torch.where(rows, self.values[name][index].to(batch[name]), batch[name])
             for name, rows in unknown.items()
         }
-        whole = {name: value for name, value in start.items() if not bool(value.isnan().any())}
-        fixed = {name: value for name, value in whole.items() if name not in unknown}
+        # Layers that all rows hold are conditions; one that some rows lack is held in the others.
+        lacking = {name: value.isnan() for name, value in start.items() if bool(value.isnan().any())}
+        fixed = {name: value for name, value in start.items() if name not in unknown and name not in lacking}
         law = Conditioned(self.model, fixed) if fixed else self.model
-        sampler = Gibbs(clamp={name: ~rows for name, rows in unknown.items()})
-        state = sampler.init(law, {name: whole[name] for name in unknown if name in whole}, generator=generator)
+        drawn = {name: start[name] for name in unknown}
+        if lacking:
+            first = law.initial(len(index), generator=generator)
+            drawn |= {name: torch.where(holes, first[name], start[name]) for name, holes in lacking.items()}
+        sampler = Gibbs(clamp={name: ~holes for name, holes in (unknown | lacking).items()})
+        state = sampler.init(law, drawn, generator=generator)
         state, _ = sampler.step(law, state, generator=generator)
         for name in unknown:
             self.values[name][index] = state[name].to(self.values[name])

@@ -44,6 +44,11 @@ class Conditioned(BoltzmannMachine):
         """The values of the layers that are held."""
         return {name: self.get_buffer(f"value_{name}") for name in self.graph.given}
 
+    @property
+    def is_batched(self) -> bool:
+        """Whether there is a value for each sample, and so a law of its own."""
+        return any(self.machine.layer(name).batch_shape(value) for name, value in self.values.items())
+
     def state(self, x: Values | Mapping[str, Values]) -> State:
         """Return `x` as a state with the given values in it."""
         held = self.values
@@ -61,6 +66,11 @@ class Conditioned(BoltzmannMachine):
     def interaction(self, state: State) -> Tensor:
         """Return `Σ Φ(x)`, the given values included."""
         return self.machine.interaction(self.values | state)
+
+    def add_gradient(self, full: State, weight: Tensor | float, present: State | None = None) -> None:
+        """Add the gradient at a full state and the given values."""
+        held = self.values
+        super().add_gradient(held | full, weight, None if present is None else held | present)
 
     def bias_field(self, layer: str) -> Tensor:
         """Return the field that the biases and the given values put on a layer."""

@@ -33,6 +33,11 @@ class Graph:
                 if name not in self.all_layers:
                     raise ValueError(f"A term names layer {name!r}. The layers are {list(layers)}. Use one of them.")
             coupling.check_layers(names, [self.all_layers[name] for name in names])
+            if len(set(names)) < len(names) and not coupling.ties_itself:
+                raise ValueError(
+                    f"{coupling!r} ties layer {names[0]!r} to itself, and each unit to itself with it: no draw "
+                    "of one unit given the others knows that. Use Symmetric, which leaves the diagonal out."
+                )
         for name in self.given:
             if name not in self.all_layers:
                 raise ValueError(f"`given` names layer {name!r}. The layers are {list(layers)}. Use some of them.")

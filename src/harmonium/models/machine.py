@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from harmonium.models.graph import Graph, Term
-from harmonium.models.summation import configurations, expected, gate_log_weights, gate_means
+from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
+from harmonium.models.summation import configurations, draw_counted, draw_gate, expected, gate_log_weights, gate_means
 from harmonium.types import Filled, State, Values, as_state, check_dtype, weighted_sum, without_gradient
 from harmonium.units import Units
 
@@ -185,6 +186,11 @@ class BoltzmannMachine(nn.Module):
         if summation is not None and summation.gate == layer:
             return gate_log_weights(self, summation, present).softmax(-1)
         self.graph.summation(rest)  # raises if the others cannot be summed out
+        if (units.n_configurations() or math.inf) > MAX_ENUMERATED:
+            raise ValueError(
+                f"The distribution of layer {layer!r} would count its configurations, and {units!r} has more than "
+                f"{MAX_ENUMERATED}. Give the layers that are tied to it in the state."
+            )
         counted = configurations(self, (layer,), present)
         share = (-self.energy(present | counted)).softmax(0)
         return units.marginals(share, counted[layer])
@@ -219,6 +225,19 @@ class BoltzmannMachine(nn.Module):
             fields |= {name: self.field(name, state) for name in (summation.gate, *summation.gated)}
         return Filled(state, fields)
 
+    @without_gradient
+    def draw_missing(self, present: State, *, generator: torch.Generator | None = None) -> State:
+        """Draw the missing layers given the others, exactly, as `energy` sums them out."""
+        summation = self.graph.summation(self._missing(present))
+        state = dict(present)
+        if summation.counted:
+            state |= draw_counted(self, summation.counted, present, generator=generator)
+        if summation.gate is not None:
+            state |= draw_gate(self, summation, present, generator=generator)
+        for name in (*summation.gated, *summation.closed):
+            state[name] = self.sample(name, state, generator=generator)
+        return state
+
     def ties(self, first: str, second: str) -> bool:
         """Return whether a coupling ties two layers, or a layer to itself."""
         return (first, second) in self.graph.tied
@@ -237,7 +256,7 @@ class BoltzmannMachine(nn.Module):
         summation = self.graph.summation(self._missing(present))
         with torch.no_grad():
             filled = self.fill(present)
-            if not summation.counted and summation.gate is None:
+            if summation.is_closed:
                 self.add_gradient(filled.state, weight, present)
                 return filled
         with torch.enable_grad():
@@ -250,6 +269,12 @@ class BoltzmannMachine(nn.Module):
         Layers that `present` leaves out stand at their means and count as summed out.
         """
         held = full if present is None else present
+        batch = self.batch_shape(full)
+        full = {  # a condition may be one value for all samples
+            name: value if len(value.shape) == len(batch) + len(shape) else value.expand(*batch, *shape)
+            for name, value in full.items()
+            for shape in (self.layer(name).shape,)
+        }
         scale = self.coupling_weight(weight, held)
         statistics = {name: self.statistic(name, value) for name, value in full.items()}
         for layers, coupling in self.graph.terms:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from harmonium.draws import draw_categorical
 from harmonium.types import State
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ class Summation:
     counted: tuple[str, ...] = ()
     gate: str | None = None
     gated: tuple[str, ...] = ()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether log-partition functions do it all."""
+        return not self.counted and self.gate is None
 
 
 def configurations(machine: BoltzmannMachine, layers: tuple[str, ...], present: State) -> State:
@@ -78,3 +84,25 @@ def gate_means(machine: BoltzmannMachine, summation: Summation, present: State) 
 def expected(share: Tensor, values: Tensor) -> Tensor:
     """Return `Σ_c p_c x_c` over the first axis."""
     return (share.reshape(*share.shape, *(1,) * (values.ndim - share.ndim)) * values).sum(0)
+
+
+def draw_counted(
+    machine: BoltzmannMachine, layers: tuple[str, ...], present: State, *, generator: torch.Generator | None = None
+) -> State:
+    """Draw counted layers given a state with one batch axis, the others summed out."""
+    states = configurations(machine, layers, present)
+    share = (-machine.energy(present | states)).softmax(0).movedim(0, -1)
+    index = draw_categorical(share, generator=generator).argmax(-1)
+    return {name: value.reshape(len(value), *machine.layer(name).shape)[index] for name, value in states.items()}
+
+
+def draw_gate(
+    machine: BoltzmannMachine, summation: Summation, present: State, *, generator: torch.Generator | None = None
+) -> State:
+    """Draw the units of a gate given a state, their groups summed out."""
+    gate = summation.gate or ""
+    units = machine.layer(gate)
+    one_hot = draw_categorical(gate_log_weights(machine, summation, present).softmax(-1), generator=generator)
+    parts = zip(one_hot.unbind(-1), units.constant_states(one_hot), strict=True)
+    wide = len(units.shape) - len(units.sites)
+    return {gate: torch.stack([p.reshape(*p.shape, *(1,) * wide) * x for p, x in parts]).sum(0)}

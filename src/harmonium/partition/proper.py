@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harmonium.models import BoltzmannMachine
+from harmonium.models import BoltzmannMachine, Conditioned
 
 
 def check_proper(model: BoltzmannMachine) -> None:
@@ -11,6 +11,11 @@ def check_proper(model: BoltzmannMachine) -> None:
         raise ValueError(
             f"Layer {model.given[0]!r} is a condition: log Z needs a value for it. Ask for the log Z of "
             f"Conditioned(machine, {{{model.given[0]!r}: …}})."
+        )
+    if isinstance(model, Conditioned) and model.is_batched:
+        raise ValueError(
+            "Each row has conditions of its own, and so a log Z of its own. Ask for the log Z of one condition, "
+            "Conditioned(machine, {name: one value}), or score rows with log_likelihood(machine, {…})."
         )
     for name in model.layers:
         if not model.layer(name).proper:

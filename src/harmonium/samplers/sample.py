@@ -8,9 +8,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from harmonium.models import DBN, BoltzmannMachine, Conditioned
+from harmonium.models import DBN, JEM, BoltzmannMachine, Conditioned
 from harmonium.models.frozen import frozen
-from harmonium.models.layers import data_layer
+from harmonium.models.layers import data_layer, layers_of
 from harmonium.samplers.base import Info, Sampler
 from harmonium.samplers.from_top import sample_from_top
 from harmonium.samplers.gibbs import Gibbs
@@ -98,7 +98,7 @@ def sample_layers(
         state[name] = torch.where(mask, values, first)
         sampler = replace(sampler, clamp={**sampler.clamp, name: mask})
     with frozen(model):
-        chains = sampler.init(law, state if len(state) > 1 else state[layer], generator=generator)
+        chains = sampler.init(law, state[layer] if set(state) == {layer} else state, generator=generator)
         for i in range(n_steps):
             chains, info = sampler.step(law, chains, generator=generator)
             if on_step is not None:
@@ -119,15 +119,23 @@ def _conditioned(model: EnergyModel, known: State, n: int) -> tuple[EnergyModel,
 
     The data layer always counts as known in part: it is what is drawn.
     """
+    names = layers_of(model) if isinstance(model, BoltzmannMachine) else (data_layer(model),)
+    for name in known:
+        if name not in names:
+            raise ValueError(
+                f"`given` names layer {name!r}. The layers are {', '.join(map(repr, names))}. Use one of them"
+                + ("; for a class draw from jem.given_class(y)." if isinstance(model, JEM) else ".")
+            )
     if not isinstance(model, BoltzmannMachine):
         return model, known
     some = next(model.parameters())
-    known = {name: model.layer(name).encoded(value, like=some) for name, value in known.items() if name in model.units}
+    known = {name: model.layer(name).encoded(value, like=some) for name, value in known.items()}
     whole = {name: value for name, value in known.items() if name != model.data_layer and not bool(value.isnan().any())}
     for name in model.given:
         if name in known and name not in whole:
             raise ValueError(f"Layer {name!r} is a condition and must be known as a whole. It holds NaN.")
     for name, value in whole.items():
+        model.layer(name).check_support(value, name)
         batch = model.layer(name).batch_shape(value)
         if batch not in ((), (n,)):
             raise ValueError(

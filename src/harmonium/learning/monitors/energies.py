@@ -47,7 +47,8 @@ class Energies(Monitor):
             record["pseudo_likelihood"] = _scalar(_pseudo_likelihood(model, x, free, training.epoch))
         if training.validation is not None:
             valid = {name: value[:_N_ROWS] for name, value in training.validation.items() if name not in hidden}
-            if set(valid) == set(below):
+            whole = not any(bool(value.isnan().any()) for value in valid.values())
+            if whole and set(valid) == set(below):
                 record["validation_free_energy"] = _scalar(model.energy(valid).mean())
                 record["free_energy_gap"] = record["free_energy"] - record["validation_free_energy"]
         return record

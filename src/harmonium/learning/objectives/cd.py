@@ -55,6 +55,20 @@ class CD(Contrastive):
             start = {law.data_layer: start[law.data_layer]}
         return drop_last_block(law, self._run(sampler, law, start, generator)) | conditions
 
+    def _start(
+        self, model: BoltzmannMachine, law: BoltzmannMachine, positive: Filled, generator: torch.Generator | None
+    ) -> State:
+        """Return the data with its hidden layers drawn given it."""
+        hidden = tuple(name for name in law.layers if name in positive.fields)
+        if self.inference.exact and not model.graph.summation(hidden).is_closed:
+            observed = {name: value for name, value in positive.state.items() if name not in positive.fields}
+            drawn = model.draw_missing(observed, generator=generator)
+            return {name: drawn[name] for name in law.layers}
+        return {name: positive.state[name] for name in law.layers} | {
+            name: model.layer(name).sample_given_mean(known, positive.state[name], generator=generator)
+            for name, known in positive.fields.items()
+        }
+
     def _run(self, sampler: Sampler, law: EnergyModel, start: State, generator: torch.Generator | None) -> State:
         state = sampler.init(law, start, generator=generator)
         for _ in range(self.n_steps):
@@ -77,10 +91,7 @@ class CD(Contrastive):
             drawn = self.draw_negatives(model, observed, generator=generator)
             return model.accumulate_grad(drawn, -share).state
         law, conditions, _ = law_of(model, positive.state)
-        start = {name: positive.state[name] for name in law.layers} | {
-            name: model.layer(name).sample_given_mean(known, positive.state[name], generator=generator)
-            for name, known in positive.fields.items()
-        }
+        start = self._start(model, law, positive, generator)
         _, negative, drawn = sweep(law, start, self.n_steps, carry=False, generator=generator)
         model.add_gradient(negative | conditions, -share, drawn | conditions)
         return negative | conditions

@@ -86,10 +86,13 @@ class Contrastive(Objective):
                 return phases
         observed = model.state(observed)
         n = len(observed[model.data_layer] if model.data_layer in observed else next(iter(observed.values())))
+        if weight is not None and not bool(weight.any()):
+            return None  # nothing in this batch counts
         share = 1.0 / n if weight is None else weight / weight.sum()
         positive = self._positive_phase(model, observed, share, index, generator)
         negative = self._negative_phase(model, positive, share, generator)
-        return Phases(positive.state, negative, tuple(name for name in model.layers if name not in observed))
+        held = [name for name in observed if name not in positive.fields]
+        return Phases(positive.state, negative, tuple(name for name in model.layers if name not in held))
 
     def _straight_phases(self, pair: DensePair, batch: State, generator: torch.Generator | None) -> Phases | None:
         """Do all that `accumulate_grad` does for a plain RBM, to the same numbers; None if there is no short way."""
@@ -118,6 +121,16 @@ class Contrastive(Objective):
         hidden = {name for part in filled for name in part.fields}
         return Filled(state, {name: model.field(name, state) for name in hidden})
 
+    def state_dict(self) -> State:
+        """Return what the inference carries."""
+        return {f"inference.{name}": value for name, value in self.inference.state_dict().items()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Give the inference back what it carried."""
+        prefix = "inference."
+        carried = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+        self.inference.load_state_dict(carried)
+
     @abstractmethod
     def _negative_phase(
         self, model: BoltzmannMachine, positive: Filled, share: Tensor | float, generator: torch.Generator | None
@@ -131,8 +144,16 @@ def rows_by_layers(machine: BoltzmannMachine, observed: State) -> list[tuple[Ten
     A layer is not observed in a row where all of its values are NaN.
     """
     own = {name: value for name, value in observed.items() if name in machine.layers}
-    unknown = {name: value.flatten(1)[:, 0].isnan() for name, value in own.items()} if len(own) > 1 else {}
-    unknown = {name: rows for name, rows in unknown.items() if bool(rows.any())}
+    unknown: State = {}
+    for name, value in own.items() if len(own) > 1 else ():
+        holes = value.isnan().flatten(1)
+        if bool(holes.any()):
+            unknown[name] = holes.all(1)
+            if not torch.equal(unknown[name], holes.any(1)):
+                raise ValueError(
+                    f"A row of layer {name!r} is NaN in part. `fit` draws such values and `sample` fills them in "
+                    "(given=…); here a row holds a layer whole or not at all."
+                )
     if not unknown:
         first = next(iter(own.values()))
         return [(torch.arange(len(first), device=first.device), observed)]

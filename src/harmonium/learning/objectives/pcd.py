@@ -22,6 +22,7 @@ from harmonium.learning.objectives.contrastive import (
 )
 from harmonium.learning.objectives.dense_pair import DensePair
 from harmonium.models import BoltzmannMachine, Tempered
+from harmonium.models.layers import data_layer
 from harmonium.samplers import Gibbs, ParallelTempering, Sampler
 from harmonium.samplers.sample import starting_points
 from harmonium.types import EnergyModel, Filled, State
@@ -79,6 +80,8 @@ class PCD(Contrastive):
 
     def _move(self, sampler: Sampler, law: EnergyModel, generator: torch.Generator | None) -> State:
         state = self._chains(law, sampler, generator)
+        if not sampler.whole:  # what it carries beside the data, energies and slopes, is of the last parameters
+            state = sampler.init(law, state[data_layer(law)], generator=generator)
         for _ in range(self.n_steps):
             state, _info = sampler.step(law, state, generator=generator)
         self.chains = state
@@ -116,12 +119,9 @@ class PCD(Contrastive):
 
     def state_dict(self) -> State:
         """Return the chains, and what the inference carries."""
-        carried = {f"inference.{name}": value for name, value in self.inference.state_dict().items()}
-        return dict(self.chains or {}) | carried
+        return dict(self.chains or {}) | super().state_dict()
 
     def load_state_dict(self, state: State) -> None:
         """Take up the chains again."""
-        own = {name: value for name, value in state.items() if not name.startswith("inference.")}
-        self.chains = own or None
-        carried = {name.removeprefix("inference."): value for name, value in state.items() if name not in own}
-        self.inference.load_state_dict(carried)
+        super().load_state_dict(state)
+        self.chains = {name: value for name, value in state.items() if not name.startswith("inference.")} or None
