@@ -12,6 +12,7 @@ from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
 from harmonium.partition.ais import (
+    MARKOV,
     Progress,
     anneal,
     equilibrate,
@@ -178,7 +179,8 @@ def _doubts(
             point = best.path.advance(point, 1.0, generator=generator)
         apart = reversed_estimate(melt(best.path, best.betas, point, generator=generator), best.path.log_z0())
         gap = apart.value - value
-        if abs(gap) > DISAGREE and abs(gap) > 3 * (apart.error if math.isfinite(apart.error) else 0.0):
+        margin = 3 * apart.error if math.isfinite(apart.error) else MARKOV
+        if abs(gap) > max(DISAGREE, margin):
             doubts.append(
                 f"chains that start at {min(n_modes, 64)} modes of mean field give {apart.value:.6g}, {gap:+.2g} nats: "
                 "populations that start apart do not meet"
