@@ -51,6 +51,7 @@ def names() -> dict[str, Any]:
 @pytest.mark.parametrize(("heading", "code"), blocks("README.md"))
 def test_readme(heading: str, code: str) -> None:
     namespace: dict[str, Any] = {}
+    torch.manual_seed(0)  # a reader gives no generator
     exec(compile(code, f"README.md, {heading}", "exec"), namespace)  # noqa: S102  (our own documents)
     if "accuracy" in namespace:  # ten classes: chance is 0.1
         assert namespace["accuracy"] > 0.8 and namespace["sevens"].shape == (16, 64)
@@ -65,9 +66,10 @@ CONTRIBUTING = blocks("CONTRIBUTING.md")
 @pytest.mark.parametrize(("heading", "code"), CONTRIBUTING, ids=[f"{i} {h}" for i, (h, _) in enumerate(CONTRIBUTING)])
 def test_contributing(heading: str, code: str) -> None:
     namespace = names()
+    torch.manual_seed(0)
     exec(compile(code, f"CONTRIBUTING.md, {heading}", "exec"), namespace)  # noqa: S102  (our own documents)
     if "bound" in namespace and isinstance(namespace["bound"], harmonium.Estimate):
-        assert namespace["bound"].value > -16 * 0.7 and "bound" in namespace["bound"].kind  # better than fair coins
+        assert namespace["bound"].value > -10 and "bound" in namespace["bound"].kind  # fair coins have -11.09
     if isinstance(namespace.get("following"), Tensor):
         assert namespace["nats"].value > -2 and namespace["following"].mean(0).argmax() == 1
 

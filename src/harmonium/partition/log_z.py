@@ -180,7 +180,9 @@ def _doubts(
         apart = reversed_estimate(melt(best.path, best.betas, point, generator=generator), best.path.log_z0())
         gap = apart.value - value
         margin = 3 * apart.error if math.isfinite(apart.error) else MARKOV
-        if abs(gap) > max(DISAGREE, margin):
+        # From a mode m they give log Z + log(π_m/q_m), its mass over the share of annealed chains that end there: above
+        # the estimate where the annealing sees too little of it, below it where the mode is of no account.
+        if gap > max(DISAGREE, margin):
             doubts.append(
                 f"chains that start at {min(n_modes, 64)} modes of mean field give {apart.value:.6g}, {gap:+.2g} nats: "
                 "populations that start apart do not meet"
