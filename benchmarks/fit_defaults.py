@@ -1,4 +1,4 @@
-"""What the defaults of `fit` were chosen by: `python benchmarks/fit_defaults.py`, validation nats on the embedded sets."""
+"""What the defaults of `fit` were chosen by, validation nats on the embedded sets: `python benchmarks/fit_defaults.py`."""
 
 from __future__ import annotations
 
