@@ -1,4 +1,4 @@
-"""What the defaults of `fit` were chosen by, validation nats on the embedded sets: `python benchmarks/fit_defaults.py`."""
+"""What the defaults of `fit` were chosen by, in validation nats: `python benchmarks/fit_defaults.py`."""
 
 from __future__ import annotations
 
