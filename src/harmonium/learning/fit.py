@@ -59,7 +59,7 @@ def fit(
     `fit(model, data)` alone learns: a machine by `CD()`, a deep belief network by `SummedLayers()`, a neural energy by
     `JointLikelihood()`, with Adam at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for networks) and as many
     epochs as make about 2,000 updates. Without an optimizer of your own a machine starts at the data: `initialize`,
-    and `spread_components` with a scale of ½ for an RBM on Gaussian units. Chosen among two rules and three rates by
+    and `spread_components` with a scale of ½ for an RBM on Gaussian units. Among two rules and three rates best by
     validation nats with 16 hidden units, two seeds (PCD with 5 steps at the same rate; independent units or a single
     Gaussian): digits −18.8 (−19.5; −25.0), bars and stripes −5.1 (−6.2; −11.1), Ising −4.6 (−5.1; −11.1), moons −1.7
     (−1.8; −1.9), mixture −2.2 (−3.0; −3.5), pinwheel −3.2 (−3.4; −3.6). For the best likelihood go on with `PCD` and a
