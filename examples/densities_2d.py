@@ -104,8 +104,10 @@ def single_gaussian(log_p: Tensor, points: Tensor, cell: float) -> float:
 def objectives(x: Tensor, width: float) -> dict[str, Objective]:
     """Return the objectives for data of this width."""
 
-    def likelihood(sampler: hm.samplers.Sampler) -> hm.JointLikelihood:
-        return hm.JointLikelihood(n_steps=10, sampler=sampler, buffer=ReplayBuffer(n_chains=2000, renewal=0.01))
+    def likelihood(sampler: hm.samplers.Sampler) -> hm.learning.objectives.JointLikelihood:
+        return hm.learning.objectives.JointLikelihood(
+            n_steps=10, sampler=sampler, buffer=ReplayBuffer(n_chains=2000, renewal=0.01)
+        )
 
     return {
         "maximum likelihood, Langevin": likelihood(hm.Langevin(step_size=0.3 * width**2)),

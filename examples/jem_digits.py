@@ -29,7 +29,7 @@ def train(seed: int, *, epochs: int, smoke: bool) -> tuple[hm.JEM, dict[str, flo
     x, valid, test = (2 * scale(part, 16) - 1 for part in (data.train, data.valid, data.test))
     started = time.perf_counter()
     jem = hm.JEM(hm.MLP((1, 8, 8), 10, hidden=(256, 256), generator=generator))
-    objective = hm.JointLikelihood(
+    objective = hm.learning.objectives.JointLikelihood(
         n_steps=2 if smoke else 20,
         sampler=hm.Langevin(step_size=0.2, noise=0.05),
         buffer=ReplayBuffer(n_chains=2000, renewal=0.02),

@@ -79,7 +79,7 @@ class Progress(hm.learning.Callback):
             print(training.update, {k: round(v, 3) for k, v in training.objective.metrics.items()}, flush=True)
 
 
-class HalfTheChains(hm.JointLikelihood):
+class HalfTheChains(hm.learning.objectives.JointLikelihood):
     """One chain for two rows of data: a classifier wants many rows, and it is the chains that cost time."""
 
     def draw_negatives(self, model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:

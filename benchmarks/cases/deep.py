@@ -29,7 +29,13 @@ def _build(quick: bool) -> list[Contender]:
         dbn = state["dbn"]
         optimizer = torch.optim.Adam(layer_rates(dbn, 0.03), fused=True)
         hm.fit(
-            dbn, x, hm.SummedLayers(), optimizer=optimizer, epochs=1, batch_size=batch_size, generator=rows.generator()
+            dbn,
+            x,
+            hm.learning.objectives.SummedLayers(),
+            optimizer=optimizer,
+            epochs=1,
+            batch_size=batch_size,
+            generator=rows.generator(),
         )
 
     def run_floor() -> None:
@@ -41,7 +47,7 @@ def _build(quick: bool) -> list[Contender]:
         Contender(
             OURS,
             run,
-            "`hm.fit(dbn, images, hm.SummedLayers(), optimizer=torch.optim.Adam(layer_rates(dbn, 0.03), fused=True), "
+            "`hm.fit(dbn, images, SummedLayers(), optimizer=torch.optim.Adam(layer_rates(dbn, 0.03), fused=True), "
             "epochs=1)`, monitors at their default; mean field, 255 levels",
             prepare,
         ),

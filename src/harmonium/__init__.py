@@ -8,17 +8,17 @@ The names that are used most are here; the rest are reached through their rooms,
 torch.Size([1])
 """
 
-from harmonium.couplings import Bias, Conv2d, Dense, Subspace, Symmetric, ThirdOrder
+from harmonium.couplings import Bias, Conv2d, Dense, Subspace, Symmetric
 from harmonium.evaluation.likelihood import log_likelihood
-from harmonium.inference import ClampedChains, MeanField
+from harmonium.inference import MeanField
 from harmonium.learning import fit
-from harmonium.learning.objectives import CD, PCD, JointLikelihood, MeanFieldCD, SummedLayers, TemperedPCD
+from harmonium.learning.objectives import CD, PCD, TemperedPCD
 from harmonium.learning.starts import initialize
-from harmonium.learning.transforms import Centering, ClipGradient, ParameterAverage, Sparsity, WeightDecay
-from harmonium.models import DBN, JEM, RBM, BoltzmannMachine, Conditioned, NeuralEBM, Tempered
+from harmonium.learning.transforms import Centering, ParameterAverage, Sparsity, WeightDecay
+from harmonium.models import DBN, JEM, RBM, BoltzmannMachine, Conditioned, NeuralEBM
 from harmonium.networks import MLP
 from harmonium.partition import ais, exact_log_z, log_z
-from harmonium.samplers import MALA, Gibbs, Langevin, Metropolis, ParallelTempering, sample
+from harmonium.samplers import MALA, Gibbs, Langevin, ParallelTempering, sample
 from harmonium.types import Estimate, State
 from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin
 
@@ -41,7 +41,6 @@ __all__ = [
     "Dense",
     "Subspace",
     "Symmetric",
-    "ThirdOrder",
     # models
     "BoltzmannMachine",
     "Conditioned",
@@ -50,26 +49,19 @@ __all__ = [
     "MLP",
     "NeuralEBM",
     "RBM",
-    "Tempered",
     # samplers and inference
     "Gibbs",
     "Langevin",
     "MALA",
-    "Metropolis",
     "ParallelTempering",
     "sample",
-    "ClampedChains",
     "MeanField",
     # learning
     "CD",
     "Centering",
-    "ClipGradient",
-    "JointLikelihood",
-    "MeanFieldCD",
     "PCD",
     "ParameterAverage",
     "Sparsity",
-    "SummedLayers",
     "TemperedPCD",
     "WeightDecay",
     "fit",

@@ -105,7 +105,7 @@ def test_cd_resumes_with_persistent_clamped_chains() -> None:
     def training() -> Training:
         machine = tiny_deep_machine().float()
         x = ExactLaw(tiny_deep_machine()).draw(40, generator=torch.Generator().manual_seed(1))["visible"].float()
-        objective = hm.CD(inference=hm.ClampedChains(n_steps=2, persistent=True))
+        objective = hm.CD(inference=hm.inference.ClampedChains(n_steps=2, persistent=True))
         optimizer = torch.optim.SGD(machine.parameters(), 0.05)
         source = torch.Generator().manual_seed(2)
         return Training(machine, x, objective, optimizer=optimizer, epochs=4, batch_size=8, generator=source)
@@ -199,4 +199,10 @@ def test_a_distribution_that_would_be_counted_forever_is_refused() -> None:
 
 def test_clamped_chains_with_nothing_hidden(generator: torch.Generator) -> None:
     machine = hm.testing.tiny_boltzmann_machine()
-    hm.fit(machine, torch.ones(4, 4).double(), hm.PCD(inference=hm.ClampedChains()), epochs=1, generator=generator)
+    hm.fit(
+        machine,
+        torch.ones(4, 4).double(),
+        hm.PCD(inference=hm.inference.ClampedChains()),
+        epochs=1,
+        generator=generator,
+    )

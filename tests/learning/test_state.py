@@ -73,7 +73,7 @@ CASES: dict[str, Build] = {
     "CD": lambda: training(hm.CD),
     "PCD": lambda: training(lambda: hm.PCD(n_chains=6)),
     "TemperedPCD": lambda: training(lambda: hm.TemperedPCD(n_chains=4, betas=(0.0, 0.5, 1.0))),
-    "PCD by Metropolis": lambda: training(lambda: hm.PCD(n_chains=6, sampler=hm.Metropolis())),
+    "PCD by Metropolis": lambda: training(lambda: hm.PCD(n_chains=6, sampler=hm.samplers.Metropolis())),
     "Adam": lambda: training(hm.CD, torch.optim.Adam),
     "momentum": lambda: training(hm.CD, lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9)),
     "schedule": lambda: training(hm.CD, schedule=lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 4)),
@@ -192,7 +192,7 @@ def joint_training(optimizer: str, generator: torch.Generator) -> Training:
     return Training(
         jem,
         (torch.randn(40, 2, generator=generator), torch.arange(40) % 2),
-        hm.JointLikelihood(n_steps=2, buffer=ReplayBuffer(n_chains=30)),
+        hm.learning.objectives.JointLikelihood(n_steps=2, buffer=ReplayBuffer(n_chains=30)),
         optimizer=getattr(torch.optim, optimizer)(jem.parameters(), 0.1, **options),
         epochs=2,
         batch_size=20,

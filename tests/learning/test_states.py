@@ -134,7 +134,7 @@ def test_clamped_chains_estimate_the_gradient(persistent: bool, generator: torch
     machine.zero_grad(set_to_none=True)
     machine.accumulate_grad(batch, 1 / 6)
     expected = gradients(machine)
-    chains = hm.ClampedChains(n_steps=20, persistent=persistent)
+    chains = hm.inference.ClampedChains(n_steps=20, persistent=persistent)
     rounds = []
     for _ in range(400):
         machine.zero_grad(set_to_none=True)
@@ -247,7 +247,7 @@ LEARNERS: dict[str, Callable[[], hm.PCD | hm.CD]] = {
     "CD": lambda: hm.CD(n_steps=3),
     "TemperedPCD": lambda: hm.TemperedPCD(n_chains=30, betas=(0.0, 0.5, 1.0)),
     "mean field": lambda: hm.PCD(n_chains=50, inference=hm.MeanField(damping=0.3)),
-    "clamped": lambda: hm.PCD(n_chains=50, inference=hm.ClampedChains(n_steps=3, persistent=True)),
+    "clamped": lambda: hm.PCD(n_chains=50, inference=hm.inference.ClampedChains(n_steps=3, persistent=True)),
 }
 
 

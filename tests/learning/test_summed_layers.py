@@ -44,13 +44,13 @@ def test_gradient_of_binary_units_is_cd_1(generator: torch.Generator) -> None:
     v2 = (a + h @ W.T).sigmoid()
     h2 = (b + v2 @ W).sigmoid()
     expected = (-(v.T @ h - v2.T @ h2) / 7, -(v - v2).mean(0), -(h - h2).mean(0))
-    hm.MeanFieldCD().accumulate_grad(rbm, v)
+    hm.learning.objectives.MeanFieldCD().accumulate_grad(rbm, v)
     for parameter, slope in zip((rbm.weight, rbm.visible_bias, rbm.hidden_bias), expected, strict=True):
         assert torch.allclose(parameter.grad, slope, atol=1e-12)
         assert not torch.allclose(parameter.grad, -slope, atol=1e-3)  # the paper's L is maximized: the other sign
     closed = gradient_of(rbm)
     rbm.zero_grad()
-    hm.MeanFieldCD().loss(rbm, v).backward()
+    hm.learning.objectives.MeanFieldCD().loss(rbm, v).backward()
     assert all(torch.allclose(gradient_of(rbm)[name], slope, atol=1e-12) for name, slope in closed.items())
 
 
@@ -77,12 +77,12 @@ def test_loss_of_every_activation(
         for low, high in zip(x2.flatten().tolist(), x.flatten().tolist(), strict=True)
     )
     expected = ((v2 - v) @ rbm.visible_bias.detach()).mean().item() - integral / 3
-    loss = hm.MeanFieldCD().loss(rbm, v)
+    loss = hm.learning.objectives.MeanFieldCD().loss(rbm, v)
     assert loss.item() == pytest.approx(expected, rel=1e-6, abs=1e-6 * levels**2)
     loss.backward()
     slopes = gradient_of(rbm)
     rbm.zero_grad()
-    hm.MeanFieldCD().accumulate_grad(rbm, v)
+    hm.learning.objectives.MeanFieldCD().accumulate_grad(rbm, v)
     assert all(torch.allclose(slopes[name], g, rtol=1e-6, atol=1e-6 * levels) for name, g in gradient_of(rbm).items())
 
 
@@ -90,17 +90,17 @@ def test_hidden_draws_differ_from_means(generator: torch.Generator) -> None:
     rbm = scattered(hm.RBM(hm.Bernoulli(5), hm.Bernoulli(3)), generator, 1.0)
     v = torch.randint(2, (9, 5), generator=generator).double()
     batch = {"visible": v}
-    mean = hm.MeanFieldCD().draw_negatives(rbm, batch)["visible"]
+    mean = hm.learning.objectives.MeanFieldCD().draw_negatives(rbm, batch)["visible"]
     assert torch.allclose(mean, rbm.reconstruct(v))  # type: ignore[operator]
-    by_draws = hm.MeanFieldCD(sample_hidden=True)
+    by_draws = hm.learning.objectives.MeanFieldCD(sample_hidden=True)
     drawn = [by_draws.draw_negatives(rbm, batch, generator=generator)["visible"] for _ in range(2)]
     assert not torch.allclose(drawn[0], drawn[1])
-    twice = hm.MeanFieldCD(n_steps=2).draw_negatives(rbm, batch)["visible"]
+    twice = hm.learning.objectives.MeanFieldCD(n_steps=2).draw_negatives(rbm, batch)["visible"]
     assert torch.allclose(twice, rbm.reconstruct(mean))  # type: ignore[operator]
     with pytest.raises(TypeError, match="MeanFieldCD needs an RBM. Got DBN.*SummedLayers for a DBN"):
-        hm.MeanFieldCD().loss(DBN([rbm]), v)  # type: ignore[list-item, arg-type]
+        hm.learning.objectives.MeanFieldCD().loss(DBN([rbm]), v)  # type: ignore[list-item, arg-type]
     with pytest.raises(ValueError, match="at least 1"):
-        hm.MeanFieldCD(n_steps=0)
+        hm.learning.objectives.MeanFieldCD(n_steps=0)
 
 
 # --- all machines at once ---------------------------------------------------------------------------------------------
@@ -119,7 +119,9 @@ def network(name: str, generator: torch.Generator) -> tuple[DBN, Tensor]:
 
 
 @pytest.mark.parametrize(
-    "objective", [hm.MeanFieldCD(), hm.MeanFieldCD(2, True), hm.CD(), hm.PCD(n_chains=4)], ids=repr
+    "objective",
+    [hm.learning.objectives.MeanFieldCD(), hm.learning.objectives.MeanFieldCD(2, True), hm.CD(), hm.PCD(n_chains=4)],
+    ids=repr,
 )
 @pytest.mark.parametrize("name", SPECS)
 def test_closed_form_is_the_gradient_of_the_summed_loss(
@@ -127,7 +129,7 @@ def test_closed_form_is_the_gradient_of_the_summed_loss(
 ) -> None:
     """Autograd of `Σ_l F_l(v_l) - F_l(v'_l)`, and the gradients of the machines on their own, with the same draws."""
     dbn, x = network(name, generator)
-    joint = hm.SummedLayers(objective)  # type: ignore[arg-type]
+    joint = hm.learning.objectives.SummedLayers(objective)  # type: ignore[arg-type]
     phases = joint.accumulate_grad(dbn, x, generator=torch.Generator().manual_seed(5))
     closed = gradient_of(dbn)  # type: ignore[arg-type]
     dbn.zero_grad()
@@ -138,49 +140,49 @@ def test_closed_form_is_the_gradient_of_the_summed_loss(
     by_phases = gradient_of(dbn)  # type: ignore[arg-type]
     for label, slope in closed.items():
         assert torch.allclose(by_phases[label], slope, rtol=1e-7, atol=1e-9 * max(1.0, slope.abs().max().item())), label
-    if isinstance(objective, hm.MeanFieldCD) and not objective.sample_hidden:
+    if isinstance(objective, hm.learning.objectives.MeanFieldCD) and not objective.sample_hidden:
         dbn.zero_grad()
-        hm.SummedLayers(objective).loss(dbn, x).backward()
+        hm.learning.objectives.SummedLayers(objective).loss(dbn, x).backward()
         for label, slope in gradient_of(dbn).items():  # type: ignore[arg-type]
             assert torch.allclose(closed[label], slope, rtol=1e-7, atol=1e-9 * max(1.0, slope.abs().max().item()))
 
 
 def test_weights_of_the_losses(generator: torch.Generator) -> None:
     dbn, x = network("binary", generator)
-    hm.SummedLayers().accumulate_grad(dbn, x)
+    hm.learning.objectives.SummedLayers().accumulate_grad(dbn, x)
     plain = gradient_of(dbn)  # type: ignore[arg-type]
     for use in (lambda o: o.accumulate_grad(dbn, x), lambda o: o.loss(dbn, x).backward()):
         dbn.zero_grad()
-        use(hm.SummedLayers(weights=(1.0, 0.5, 0.0)))
+        use(hm.learning.objectives.SummedLayers(weights=(1.0, 0.5, 0.0)))
         found = gradient_of(dbn)  # type: ignore[arg-type]
         for label, slope in plain.items():
             factor = (1.0, 0.5, 0.0)[int(label.split(".")[1])]
             assert torch.allclose(found.get(label, torch.zeros_like(slope)), factor * slope, atol=1e-12), label
     with pytest.raises(ValueError, match="one value for each of 3 machines"):
-        hm.SummedLayers(weights=(1.0,)).loss(dbn, x)
+        hm.learning.objectives.SummedLayers(weights=(1.0,)).loss(dbn, x)
 
 
 def test_wrong_models_are_named(generator: torch.Generator) -> None:
     dbn, x = network("binary", generator)
     with pytest.raises(TypeError, match="SummedLayers trains a DBN. Got RBM"):
-        hm.SummedLayers().loss(dbn[0], x)
+        hm.learning.objectives.SummedLayers().loss(dbn[0], x)
     with pytest.raises(TypeError, match="Gibbs needs a BoltzmannMachine"):
         hm.CD().loss(dbn, x)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"for a DBN trained by SummedLayers wrap it: EachLayer\(Sparsity"):
-        hm.Sparsity(0.1, 1.0).before(dbn, hm.SummedLayers().accumulate_grad(dbn, x))
+        hm.Sparsity(0.1, 1.0).before(dbn, hm.learning.objectives.SummedLayers().accumulate_grad(dbn, x))
     with pytest.raises(TypeError, match="EachLayer is for a DBN. Got RBM"):
         EachLayer(hm.Centering()).before(dbn[0], None)
     sgd = torch.optim.SGD(dbn.parameters(), 0.1)
     with pytest.raises(ValueError, match="`visible` must lie in"):
-        hm.fit(dbn, 9 * x, hm.SummedLayers(), optimizer=sgd, epochs=1)
+        hm.fit(dbn, 9 * x, hm.learning.objectives.SummedLayers(), optimizer=sgd, epochs=1)
 
 
 # --- gradient transforms ----------------------------------------------------------------------------------------------
 def test_each_layer_is_the_transform_on_every_machine(generator: torch.Generator) -> None:
     dbn, x = network("binary", generator)
     other = copy.deepcopy(dbn)
-    phases = hm.SummedLayers().accumulate_grad(dbn, x)
-    hm.SummedLayers().accumulate_grad(other, x)
+    phases = hm.learning.objectives.SummedLayers().accumulate_grad(dbn, x)
+    hm.learning.objectives.SummedLayers().accumulate_grad(other, x)
     EachLayer(hm.Sparsity(0.1, 2.0)).before(dbn, phases)
     for i, rbm in enumerate(other):
         hm.Sparsity(0.1, 2.0).before(rbm, layer_phases(phases, i))
@@ -188,7 +190,7 @@ def test_each_layer_is_the_transform_on_every_machine(generator: torch.Generator
         pressure = 2.0 * (q - 0.1).sum_to_size(rbm.hidden_bias.shape)
         assert torch.allclose(dbn[i].hidden_bias.grad, rbm.hidden_bias.grad)  # type: ignore[arg-type]
         rbm.zero_grad()
-        hm.MeanFieldCD().accumulate_grad(rbm, other.enter(i, other.up(x, i)))
+        hm.learning.objectives.MeanFieldCD().accumulate_grad(rbm, other.enter(i, other.up(x, i)))
         assert torch.allclose(dbn[i].hidden_bias.grad - rbm.hidden_bias.grad, pressure)  # type: ignore[operator]
 
 
@@ -198,7 +200,7 @@ def test_centered_convolution_is_the_centered_parameterization(generator: torch.
         hm.RBM(hm.Bernoulli(2, 4, 4), hm.Bernoulli(3, 4, 4), hm.Conv2d(2, 3, kernel=3, padding=1)), generator
     )
     x = torch.rand(5, 2, 4, 4, dtype=torch.float64, generator=generator)
-    phases = hm.MeanFieldCD().accumulate_grad(rbm, x)  # type: ignore[arg-type]
+    phases = hm.learning.objectives.MeanFieldCD().accumulate_grad(rbm, x)  # type: ignore[arg-type]
     plain = gradient_of(rbm)  # type: ignore[arg-type]
     start = {name: p.detach().clone() for name, p in rbm.named_parameters()}
     centering = hm.Centering()
@@ -233,7 +235,13 @@ def test_transforms_run_in_both_ways_of_training(name: str, transform: object, g
     sgd = torch.optim.SGD(dbn.parameters(), 1e-6)
     each = EachLayer(transform)  # type: ignore[arg-type]
     hm.fit(
-        dbn, x, hm.SummedLayers(), optimizer=sgd, epochs=2, transforms=[each, hm.WeightDecay(1e-3)], generator=generator
+        dbn,
+        x,
+        hm.learning.objectives.SummedLayers(),
+        optimizer=sgd,
+        epochs=2,
+        transforms=[each, hm.WeightDecay(1e-3)],
+        generator=generator,
     )
     assert all(not torch.equal(before[name], value) for name, value in dbn.state_dict().items())
     again = EachLayer(transform)  # type: ignore[arg-type]
@@ -263,7 +271,7 @@ def test_history_and_exact_resume(generator: torch.Generator) -> None:
         adam = torch.optim.Adam(dbn.parameters(), 0.01)
         monitors = default_monitors()
         each = EachLayer(hm.Centering())
-        joint = hm.SummedLayers(hm.PCD(n_chains=10))
+        joint = hm.learning.objectives.SummedLayers(hm.PCD(n_chains=10))
         return Training(
             dbn, x, joint, optimizer=adam, epochs=4, monitors=monitors, transforms=[each], generator=g, batch_size=100
         )
@@ -290,7 +298,15 @@ def test_joint_training_learns_digits(generator: torch.Generator) -> None:
     dbn = DBN.from_spec("conv 16 4x4/2, conv 32 2x2/2, dense 40", shape=(1, 8, 8), levels=255, generator=generator)
     initialize_layers(dbn, x[:300])
     adam = torch.optim.Adam(layer_rates(dbn, 0.03))  # the paper's rate
-    history = hm.fit(dbn, x[:1500], hm.SummedLayers(), optimizer=adam, epochs=15, generator=generator, batch_size=50)
+    history = hm.fit(
+        dbn,
+        x[:1500],
+        hm.learning.objectives.SummedLayers(),
+        optimizer=adam,
+        epochs=15,
+        generator=generator,
+        batch_size=50,
+    )
     first, last = history.records[0], history.records[-1]
     for i in (1, 2, 3):
         assert last[f"unexplained_{i}"] < 0.5 * first[f"unexplained_{i}"]
@@ -320,7 +336,14 @@ def test_features_beat_pixels(generator: torch.Generator) -> None:
     adam = torch.optim.Adam(layer_rates(dbn, 0.1))
     sparse = EachLayer(hm.Sparsity(25.5, 1.0))
     hm.fit(
-        dbn, x, hm.SummedLayers(), optimizer=adam, epochs=10, batch_size=50, transforms=[sparse], generator=generator
+        dbn,
+        x,
+        hm.learning.objectives.SummedLayers(),
+        optimizer=adam,
+        epochs=10,
+        batch_size=50,
+        transforms=[sparse],
+        generator=generator,
     )
     features = error(dbn.up(x, 1), 0.3)
     assert features < untrained  # the negative control: random filters do not
@@ -362,12 +385,19 @@ def test_greedy_machines_learn_from_those_below(generator: torch.Generator) -> N
     alone = copy.deepcopy(dbn)
     sgd = lambda parameters: torch.optim.SGD(parameters, 0.05)  # noqa: E731
     fit_greedy(
-        dbn, x, hm.MeanFieldCD(), optimizer=sgd, epochs=[0, 3], start_biases=False,
+        dbn, x, hm.learning.objectives.MeanFieldCD(), optimizer=sgd, epochs=[0, 3], start_biases=False,
         generator=torch.Generator().manual_seed(2),
     )  # fmt: skip
     features = alone.up(x, 1).detach().flatten(1)
     g = torch.Generator().manual_seed(2)
-    hm.fit(alone[1], features, hm.MeanFieldCD(), optimizer=sgd(alone[1].parameters()), epochs=3, generator=g)
+    hm.fit(
+        alone[1],
+        features,
+        hm.learning.objectives.MeanFieldCD(),
+        optimizer=sgd(alone[1].parameters()),
+        epochs=3,
+        generator=g,
+    )
     for name, value in alone.state_dict().items():
         assert torch.allclose(dbn.state_dict()[name], value, atol=1e-6), name
     assert torch.equal(dbn[0].weight, alone[0].weight)

@@ -58,10 +58,10 @@ def test_norm_limit_scales_back_each_hidden_unit() -> None:
 def test_clip_gradient_keeps_the_direction(generator: torch.Generator) -> None:
     machine, phases = with_gradient("Gaussian", generator)
     before = torch.cat([g.flatten() for g in gradient_of(machine).values()])
-    hm.ClipGradient(before.norm().item() / 4).before(machine, phases)
+    hm.learning.transforms.ClipGradient(before.norm().item() / 4).before(machine, phases)
     after = torch.cat([g.flatten() for g in gradient_of(machine).values()])
     assert torch.allclose(after, before / 4, rtol=1e-5)
-    hm.ClipGradient(1e6).before(machine, phases)
+    hm.learning.transforms.ClipGradient(1e6).before(machine, phases)
     assert torch.allclose(torch.cat([g.flatten() for g in gradient_of(machine).values()]), after)
 
 

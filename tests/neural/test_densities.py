@@ -34,8 +34,12 @@ def gaussian_kl(log_p: Tensor, x: Tensor, cell: float) -> float:
 def objectives() -> dict[str, Objective]:
     chains = ReplayBuffer(n_chains=1000, renewal=0.02)
     return {
-        "maximum likelihood": hm.JointLikelihood(n_steps=5, sampler=hm.Langevin(0.02), buffer=chains),
-        "maximum likelihood, MALA": hm.JointLikelihood(n_steps=5, sampler=hm.MALA(0.05), buffer=chains),
+        "maximum likelihood": hm.learning.objectives.JointLikelihood(
+            n_steps=5, sampler=hm.Langevin(0.02), buffer=chains
+        ),
+        "maximum likelihood, MALA": hm.learning.objectives.JointLikelihood(
+            n_steps=5, sampler=hm.MALA(0.05), buffer=chains
+        ),
         "denoising": DenoisingScoreMatching(sigma=0.2),
         "sliced": SlicedScoreMatching(n_projections=2),
         "noise-contrastive": NoiseContrastive(hm.laws.GaussianLaw(torch.zeros(2), 1.3), ratio=2),

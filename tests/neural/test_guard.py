@@ -21,7 +21,7 @@ def train(guard: Guard | None, *, lr: float, generator: torch.Generator, epochs:
     """Train a joint model; the rate decides whether it diverges: energies may fall without a bound."""
     data = blobs(generator)
     jem = hm.JEM(hm.MLP(2, 2, hidden=(32,), generator=generator), base_std=1.0)
-    objective = hm.JointLikelihood(n_steps=5, sampler=hm.Langevin(0.1, noise=0.05))
+    objective = hm.learning.objectives.JointLikelihood(n_steps=5, sampler=hm.Langevin(0.1, noise=0.05))
     optimizer = torch.optim.SGD(jem.parameters(), lr)
     monitors = [JointCurves()] + ([] if guard is None else [guard])
     history = hm.fit(
@@ -61,7 +61,7 @@ def test_the_guard_gives_up_at_the_good_state(generator: torch.Generator) -> Non
     assert guard.rollbacks == 2
 
 
-class Breaks(hm.JointLikelihood):
+class Breaks(hm.learning.objectives.JointLikelihood):
     """An objective whose loss is NaN at some calls."""
 
     at: tuple[int, ...] = ()
@@ -98,7 +98,7 @@ def test_a_gradient_that_is_not_finite(at: int, generator: torch.Generator) -> N
 def test_saturated_chains_are_seen(generator: torch.Generator) -> None:
     data = blobs(generator)
     jem = hm.JEM(hm.MLP(2, 2, hidden=(8,), generator=generator))
-    objective = hm.JointLikelihood(n_steps=2, sampler=hm.Langevin(1.0, noise=1e3), box=(-1.0, 1.0))
+    objective = hm.learning.objectives.JointLikelihood(n_steps=2, sampler=hm.Langevin(1.0, noise=1e3), box=(-1.0, 1.0))
     with (
         pytest.warns(HealthWarning, match="of the chains stand in a corner of the box"),
         pytest.raises(hm.learning.TrainingDiverged, match="corner of the box"),

@@ -48,7 +48,7 @@ def test_the_gradient_of_l_gen_is_that_of_the_likelihood(right: bool, generator:
     model = hm.JEM(hm.MLP(1, 3, hidden=(8,), generator=generator), base_std=1.0).double()
     n_batches = 40
     x = torch.randn(200, 1, generator=generator, dtype=torch.float64) * 0.5 + 1.0
-    objective = hm.JointLikelihood(n_steps=1, sampler=FromGrid(right), classification_weight=0.0)
+    objective = hm.learning.objectives.JointLikelihood(n_steps=1, sampler=FromGrid(right), classification_weight=0.0)
     draws = []
     for _ in range(n_batches):
         parts = torch.autograd.grad(objective.loss(model, x, generator=generator), list(model.parameters()))
@@ -63,7 +63,9 @@ def test_the_gradient_of_l_gen_is_that_of_the_likelihood(right: bool, generator:
 def test_the_gradient_with_langevin_chains_has_the_right_direction(generator: torch.Generator) -> None:
     model = hm.JEM(hm.MLP(1, 3, hidden=(8,), generator=generator), base_std=1.0).double()
     x = torch.randn(2000, 1, generator=generator, dtype=torch.float64) * 0.5 + 1.0
-    objective = hm.JointLikelihood(n_steps=150, sampler=hm.Langevin(0.05), classification_weight=0.0)
+    objective = hm.learning.objectives.JointLikelihood(
+        n_steps=150, sampler=hm.Langevin(0.05), classification_weight=0.0
+    )
     parts = torch.autograd.grad(objective.loss(model, x, generator=generator), list(model.parameters()))
     found, exact = (torch.cat([p.flatten() for p in g]) for g in (parts, exact_gradient(model, x)))
     assert torch.cosine_similarity(found, exact, dim=0) > 0.99
@@ -77,7 +79,9 @@ def jem(generator: torch.Generator) -> hm.JEM:
 
 def test_the_parts_add_up_with_their_weights(jem: hm.JEM, generator: torch.Generator) -> None:
     x, y = torch.rand(12, 4, generator=generator), torch.arange(12) % 3
-    objective = hm.JointLikelihood(n_steps=3, classification_weight=2.0, generation_weight=0.5, energy_penalty=0.1)
+    objective = hm.learning.objectives.JointLikelihood(
+        n_steps=3, classification_weight=2.0, generation_weight=0.5, energy_penalty=0.1
+    )
     seeds = [torch.Generator().manual_seed(3) for _ in range(2)]
     loss = objective.loss(jem, {"x": x, "y": y}, generator=seeds[0])
     phases = objective.accumulate_grad(jem, {"x": x, "y": y}, generator=seeds[1])
@@ -96,9 +100,9 @@ def test_the_parts_add_up_with_their_weights(jem: hm.JEM, generator: torch.Gener
 
 def test_rows_without_a_label_take_part_in_l_gen_only(jem: hm.JEM, generator: torch.Generator) -> None:
     x, y = torch.rand(12, 4, generator=generator), torch.tensor([0, 1, 2, *[-1] * 9])
-    only = hm.JointLikelihood(generation_weight=0.0)
+    only = hm.learning.objectives.JointLikelihood(generation_weight=0.0)
     torch.testing.assert_close(only.loss(jem, {"x": x, "y": y}), cross_entropy(jem.class_logits(x[:3]), y[:3]))
-    objective = hm.JointLikelihood(n_steps=1)
+    objective = hm.learning.objectives.JointLikelihood(n_steps=1)
     objective.loss(jem, {"x": x, "y": torch.full((12,), -1)}, generator=generator)
     assert "classification_loss" not in objective.metrics
     assert only.accumulate_grad(jem, {"x": x, "y": y}) is None  # no chains, nothing to look at
@@ -107,14 +111,14 @@ def test_rows_without_a_label_take_part_in_l_gen_only(jem: hm.JEM, generator: to
 
 def test_few_labeled_samples_join_every_update(jem: hm.JEM, generator: torch.Generator) -> None:
     known = torch.rand(1, 4, generator=generator), torch.tensor([2])
-    objective = hm.JointLikelihood(generation_weight=0.0, labeled=known, n_labeled=5)
+    objective = hm.learning.objectives.JointLikelihood(generation_weight=0.0, labeled=known, n_labeled=5)
     loss = objective.loss(jem, torch.rand(7, 4, generator=generator), generator=generator)
     torch.testing.assert_close(loss, cross_entropy(jem.class_logits(known[0]), known[1]))
 
 
 def test_an_energy_without_classes_learns_from_bare_data(generator: torch.Generator) -> None:
     model = hm.NeuralEBM(hm.MLP(2, generator=generator))
-    objective = hm.JointLikelihood(n_steps=2)
+    objective = hm.learning.objectives.JointLikelihood(n_steps=2)
     objective.loss(model, torch.zeros(5, 2), generator=generator).backward()
     assert set(objective.metrics) == {"generation_loss", "free_energy"}
 
@@ -140,7 +144,7 @@ class Probe(nn.Module):
 def test_chains_run_in_evaluation_mode_with_frozen_parameters(generator: torch.Generator) -> None:
     net = Probe()
     jem = hm.JEM(net)
-    objective = hm.JointLikelihood(n_steps=4)
+    objective = hm.learning.objectives.JointLikelihood(n_steps=4)
     objective.loss(jem, {"x": torch.zeros(3, 2), "y": torch.zeros(3, dtype=torch.int64)}, generator=generator)
     assert net.seen == [(True, True)] + 4 * [(False, False)] + [(True, True)]
     assert net.layer.weight.grad is None
@@ -151,7 +155,9 @@ def test_chains_run_in_evaluation_mode_with_frozen_parameters(generator: torch.G
 
 
 def test_input_noise_and_box(jem: hm.JEM, generator: torch.Generator) -> None:
-    objective = hm.JointLikelihood(n_steps=3, sampler=hm.Langevin(1.0, noise=5.0), box=(-1.0, 1.0), input_noise=0.1)
+    objective = hm.learning.objectives.JointLikelihood(
+        n_steps=3, sampler=hm.Langevin(1.0, noise=5.0), box=(-1.0, 1.0), input_noise=0.1
+    )
     state = generator.get_state()
     loss = objective.loss(jem, torch.zeros(40, 4), generator=generator)
     generator.set_state(state)
@@ -159,22 +165,22 @@ def test_input_noise_and_box(jem: hm.JEM, generator: torch.Generator) -> None:
     assert phases is not None and phases.negative["x"].abs().max() == 1
     assert objective.metrics["saturation"] == saturation(phases.negative["x"], (-1.0, 1.0))
     generator.set_state(state)
-    without = hm.JointLikelihood(n_steps=3, sampler=objective.sampler, box=(-1.0, 1.0))
+    without = hm.learning.objectives.JointLikelihood(n_steps=3, sampler=objective.sampler, box=(-1.0, 1.0))
     assert loss != without.loss(jem, torch.zeros(40, 4), generator=generator)
 
 
 def test_arguments_are_checked() -> None:
     with pytest.raises(ValueError, match="`n_steps` must be at least 1"):
-        hm.JointLikelihood(n_steps=0)
+        hm.learning.objectives.JointLikelihood(n_steps=0)
     with pytest.raises(ValueError, match="must not be negative"):
-        hm.JointLikelihood(generation_weight=-1.0)
+        hm.learning.objectives.JointLikelihood(generation_weight=-1.0)
 
 
 def toy_run(epochs: int) -> tuple[Training, hm.JEM]:
     generator = torch.Generator().manual_seed(5)
     jem = hm.JEM(hm.MLP(2, 2, hidden=(8,), generator=generator))
     x = torch.randn(60, 2, generator=generator)
-    objective = hm.JointLikelihood(n_steps=2, buffer=ReplayBuffer(40, n_classes=2), input_noise=0.1)
+    objective = hm.learning.objectives.JointLikelihood(n_steps=2, buffer=ReplayBuffer(40, n_classes=2), input_noise=0.1)
     training = Training(
         jem,
         (x, (x[:, 0] > 0).long()),

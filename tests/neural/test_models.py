@@ -48,7 +48,7 @@ def test_class_values_may_be_huge() -> None:
     jem = hm.JEM(Huge(), shape=1)
     x = torch.tensor([[1.0], [-1.0]])
     assert torch.equal(jem.free_energy(x), torch.tensor([-1e4, -1e4]))
-    loss = hm.JointLikelihood(generation_weight=0.0).loss(jem, {"x": x, "y": torch.tensor([1, 1])})
+    loss = hm.learning.objectives.JointLikelihood(generation_weight=0.0).loss(jem, {"x": x, "y": torch.tensor([1, 1])})
     assert loss.item() == pytest.approx(1e4)
 
 
