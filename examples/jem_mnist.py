@@ -139,10 +139,13 @@ def few_labels(labels: Tensor, n: int, generator: torch.Generator) -> Tensor:
 
 def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, float], Tensor | None]:
     generator = torch.Generator().manual_seed(seed)
-    data = load("mnist", n_valid=0)
-    x, test = (2 * scale(part, 255) - 1 for part in (data.train, data.test))
-    outside = 2 * scale(load("fashion-mnist", n_valid=0).test, 255) - 1
-    y, labeled = data.train_labels, None
+    data, other = load("mnist", n_valid=10_000), load("fashion-mnist", n_valid=10_000)
+    held_out, outside = (data.valid, other.valid) if arguments.validate else (data.test, other.test)
+    labels = data.valid_labels if arguments.validate else data.test_labels
+    x, y, labeled = data.train, data.train_labels, None
+    if not arguments.validate:
+        x, y = torch.cat([x, data.valid]), torch.cat([y, data.valid_labels])
+    x, test, outside = (2 * scale(part, 255) - 1 for part in (x, held_out, outside))
     if arguments.smoke:
         x, y, test, outside = x[:512], y[:512], test[:500], outside[:500]
     elif arguments.labels < len(y):
@@ -184,18 +187,21 @@ def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, f
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     average.swap(jem)
     probabilities = torch.cat([jem.predict_proba(rows) for rows in test.split(1000)])
-    inside, other = outlier_scores(jem, test), outlier_scores(jem, outside)
+    inside, beyond = outlier_scores(jem, test), outlier_scores(jem, outside)
     result = {
         "seed": seed,
-        "test_error": (probabilities.argmax(-1) != data.test_labels[: len(test)]).double().mean().item(),
-        "calibration_error": expected_calibration_error(probabilities, data.test_labels[: len(test)]),
+        f"{'validation' if arguments.validate else 'test'}_error": (probabilities.argmax(-1) != labels[: len(test)])
+        .double()
+        .mean()
+        .item(),
+        "calibration_error": expected_calibration_error(probabilities, labels[: len(test)]),
         "rollbacks": guard.rollbacks,
         "seconds": seconds,
         "cpu_seconds": cpu,
     }
     for name in inside:
-        result[f"auroc_{name}"] = auroc(inside[name], other[name])
-        result[f"fpr95_{name}"] = fpr95(inside[name], other[name])
+        result[f"auroc_{name}"] = auroc(inside[name], beyond[name])
+        result[f"fpr95_{name}"] = fpr95(inside[name], beyond[name])
     return jem, result, None if buffer is None else buffer.chains
 
 
@@ -212,6 +218,7 @@ def main() -> None:
         text = f"{value:g}, or {FEW_LABELS[name]:g} with few labels"
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=text)
     parser.add_argument("--out", type=Path, help="a folder for samples and results")
+    parser.add_argument("--validate", action="store_true", help="score 10,000 training images that are held out")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
     for name, value in (ALL_LABELS if arguments.labels >= 60_000 else FEW_LABELS).items():

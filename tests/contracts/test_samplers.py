@@ -42,6 +42,7 @@ METROPOLIS = [
     "Poisson-Spin",
     "Boltzmann",
     "Potts",
+    "pooled",
     "tempered",
     "tempered Gaussian",
 ]

@@ -12,7 +12,7 @@ from torch import Tensor
 import harmonium.units
 from harmonium.draws import draw_bernoulli, draw_normal
 from harmonium.testing import ALL_UNITS, ContractError, check_unit
-from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, NReLU, Poisson, Spin, Units
+from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Multinary, NReLU, Poisson, Spin, Units
 
 
 @pytest.mark.parametrize("make", ALL_UNITS, ids=lambda make: repr(make()))
@@ -111,6 +111,21 @@ class TwoHot(Categorical):
         return draw_bernoulli(field.softmax(-1), generator=generator)
 
 
+class Clipped(Multinary):
+    """A normal draw cut at the ends: at θ = -2 with one level its mean is 0.197, where the unit's is 0.119."""
+
+    def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        noise = draw_normal(field, generator=generator)
+        return (self.mean(field) + self.variance(field).sqrt() * noise).clamp(0, self.levels)
+
+
+class Unclipped(Multinary):
+    """The same without the cut: right in its mean, and it leaves the support."""
+
+    def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        return self.mean(field) + self.variance(field).sqrt() * draw_normal(field, generator=generator)
+
+
 class Collapsed(Bernoulli):
     def log_partition(self, field: Tensor) -> Tensor:
         return super().log_partition(field).sum(-1, keepdim=True)
@@ -133,6 +148,8 @@ WRONG = [
     (Rounded(3), "draws do not follow the law"),
     (TwoHot(2, 3), "is not one of its states"),
     (Collapsed(3), "the shape is"),
+    (Clipped(3, levels=1, k=1.0), "the draws do not have the mean of the units"),
+    (Clipped(3, levels=4), "the draws do not have the mean of the units"),
 ]
 
 
@@ -140,3 +157,8 @@ WRONG = [
 def test_wrong_unit_fails(units: Units, text: str) -> None:
     with pytest.raises(ContractError, match=text):
         check_unit(units)
+
+
+def test_draws_outside_the_support_fail() -> None:
+    with pytest.raises(ValueError, match=r"`samples` must lie in \[0, 1\]"):
+        check_unit(Unclipped(3, levels=1, k=1.0))

@@ -115,3 +115,29 @@ def test_no_rows_and_bad_rows() -> None:
 def test_estimates_in_words(estimate: hm.Estimate, text: str) -> None:
     """Two digits of the error, and never fewer than two decimals."""
     assert str(estimate) == text
+
+
+def test_values_between_those_of_the_units_have_no_likelihood() -> None:
+    """-F(x) - log Z of a gray value is no probability: summed over a grid it is not 1. So it is refused."""
+    rbm = tiny_rbm("Bernoulli", "Bernoulli")
+    gray = torch.full((3, 4), 0.5, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"`visible` must hold values of Bernoulli\(4\): 0 and 1. Got 0.5"):
+        hm.log_likelihood(rbm, gray)
+    assert rbm.free_energy(gray).isfinite().all()  # learning takes gray values as means
+    levels = tiny_rbm("Binomial", "Bernoulli")
+    with pytest.raises(ValueError, match=r"0, 1, …, 3. Got 1.9"):
+        hm.log_likelihood(levels, torch.full((1, 2), 1.9, dtype=torch.float64))
+
+
+def test_a_density_on_a_box_ends_there() -> None:
+    model = hm.NeuralEBM(hm.networks.MLP(2, 1))
+    with pytest.raises(ValueError, match=r"must lie in the box \[-1, 1\], over which Z .* Got values from 2 to 2"):
+        hm.log_likelihood(model, torch.full((1, 2), 2.0))
+
+
+def test_a_deep_network_is_scored_on_its_data_layer() -> None:
+    dbn = hm.DBN.from_spec("dense 4, dense 2", shape=(6,))
+    with pytest.raises(ValueError, match=r"scored on its layer 'visible' alone. Got \['x'\]"):
+        hm.log_likelihood(dbn, {"x": torch.eye(6)})
+    with pytest.raises(ValueError, match=r"must hold values of Bernoulli\(6\)"):
+        hm.log_likelihood(dbn, torch.eye(6) / 2)

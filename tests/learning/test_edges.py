@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import harmonium as hm
 import harmonium.testing
@@ -206,3 +207,17 @@ def test_clamped_chains_with_nothing_hidden(generator: torch.Generator) -> None:
         epochs=1,
         generator=generator,
     )
+
+
+def test_a_single_row_is_told_apart_from_data() -> None:
+    rbm = hm.RBM(hm.Bernoulli(4), hm.Bernoulli(3))
+    with pytest.raises(ValueError, match=r"must have shape \(n, 4\), one row a sample. Got \(4,\).* Give x\[None\]"):
+        hm.fit(rbm, torch.ones(4))
+    hm.fit(rbm, torch.ones(4)[None], epochs=1)
+
+
+def test_missing_values_in_a_loader_are_refused() -> None:
+    x = torch.ones(20, 4)
+    x[7, 0] = float("nan")
+    with pytest.raises(ValueError, match="a batch of the DataLoader holds NaN. Missing values are carried"):
+        hm.fit(hm.RBM(hm.Bernoulli(4), hm.Bernoulli(3)), DataLoader(x, batch_size=5), epochs=1)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from harmonium.couplings import Dense
-from harmonium.models import RBM, BoltzmannMachine
+from harmonium.models import DBN, RBM, BoltzmannMachine
 from harmonium.samplers import MALA, Gibbs, Langevin, Metropolis, ParallelTempering, Sampler, sample
 from harmonium.samplers.sample import starting_points
 from harmonium.testing import ExactLaw, scatter, tiny_rbm
@@ -207,3 +207,10 @@ def test_any_request_is_answered(
     assert v.shape == (n, 3)
     assert ((v == 0) | (v == 1)).all()
     assert (v.where(~values.isnan(), 0.0) == values.nan_to_num(0.0)).all()
+
+
+def test_a_deep_network_calls_back_and_takes_integers(generator: torch.Generator) -> None:
+    dbn, steps = DBN.from_spec("dense 4, dense 2", shape=(6,)), []
+    start = torch.ones(3, 6, dtype=torch.int64)
+    x = sample(dbn, 3, n_steps=4, start=start, generator=generator, on_step=lambda i, _: steps.append(i))
+    assert x.shape == (3, 6) and steps == [0, 1, 2, 3]

@@ -163,3 +163,29 @@ def test_a_curve_of_ones_own(exact: bool) -> None:
     point = field.clone().requires_grad_()
     (slope,) = torch.autograd.grad(unit.log_partition(point).sum(), point)
     assert torch.allclose(slope, unit.mean(field), atol=1e-8)
+
+
+@pytest.mark.parametrize(("levels", "k"), [(1, 1.0), (4, None), (7, 0.3), (255, None), (1, 3.0)])
+def test_smooth_draws_have_the_mean_and_the_variance(levels: int, k: float | None, generator: torch.Generator) -> None:
+    """Both at every field, the ends included; where `f' > f (N - f)` no law on [0, N] has both, and the mean stays.
+
+    Bernstein's inequality for each of 2 × 9 numbers of 5 cases: a false alarm with probability below 1e-6 in all.
+    """
+    unit, n = Multinary(1, levels=levels, k=k).double(), 40_000
+    field = torch.tensor([-9.0, -4.0, -2.0, -0.5, 0.0, 0.3, 2.0, 5.0, 9.0], dtype=torch.float64) / unit.steepness
+    x = unit.sample(field[:, None].expand(n, 9, 1), generator=generator)[..., 0]
+    mean = unit.mean(field[:, None])[:, 0]
+    variance = torch.minimum(unit.variance(field[:, None])[:, 0], mean * (levels - mean))
+    t = math.log(2 * 90 / 1e-6)
+    assert bool(((x.mean(0) - mean).abs() <= (2 * variance * t / n).sqrt() + levels * t / (3 * n)).all())
+    squares = (x - mean).square()
+    fourth = squares.square().mean(0) * 2  # at most twice what was seen, of a bounded variable seen so often
+    off = (squares.mean(0) - variance).abs()
+    assert bool((off <= (2 * fourth * t / n).sqrt() + levels**2 * t / (3 * n) + 1e-9).all())
+
+
+def test_smooth_draws_of_one_level_are_coins(generator: torch.Generator) -> None:
+    """With N = 1 and k = 1 the smooth unit is the Bernoulli unit in its draws, too."""
+    field = torch.linspace(-5, 5, 50, dtype=torch.float64)[:, None]
+    x = Multinary(1, levels=1, k=1.0).sample(field, generator=generator)
+    assert bool((torch.minimum(x.abs(), (x - 1).abs()) < 1e-12).all()) and 0 < x.mean() < 1

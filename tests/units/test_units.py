@@ -20,6 +20,7 @@ from harmonium.units import (
     Binomial,
     Categorical,
     Gaussian,
+    MaxPooled,
     Mixed,
     Multinary,
     NReLU,
@@ -181,6 +182,47 @@ def test_means_are_inside_the_support() -> None:
     Gaussian(3).check_support(torch.full((2, 3), -1e6), "v")
     Poisson(1).check_support(torch.full((2, 1), 1e6), "v")
     Bernoulli(3).check_support(torch.zeros(0, 3), "v")
+
+
+@pytest.mark.parametrize(
+    ("units", "value", "text"),
+    [
+        (
+            Bernoulli(3),
+            0.3,
+            r"must hold values of Bernoulli\(3\): 0 and 1. Got 0.3, and 6 of 6 units have no such value",
+        ),
+        (Spin(3), 0.0, r"-1 and 1. Got 0, and"),
+        (Binomial(3, levels=4), 1.9, r"0, 1, …, 4. Got 1.9"),
+        (Multinary(3, levels=255, exact=True), 254.5, r"0, 1, …, 255. Got 254.5"),
+        (Poisson(3), 1.5, r"0, 1, 2, …. Got 1.5"),
+        (NReLU(3), 0.5, r"0, 1, 2, …. Got 0.5"),
+        (Categorical(2, 3), 1.0, r"as in \[1, 0, 0\] or \[0, 1, 0\]. Got \[1.0, 1.0, 1.0\], and 4 of 4"),
+        (Categorical(2, 3), 0.0, r"Got \[0.0, 0.0, 0.0\]"),
+        (MaxPooled(1, 2, 4), 0.25, r"Got \[0.25, 0.25, 0.25, 0.25\], and 4 of 4"),
+        (Mixed(Gaussian(2), Bernoulli(1)), 0.5, r"`v \(part 1 of 2\)` must hold values of Bernoulli"),
+    ],
+)
+def test_values_between_those_of_the_units(units: Units, value: float, text: str) -> None:
+    x = torch.full((2, *units.shape), value)
+    units.check_support(x.clamp(*units.bounds()) if value != 1.0 else x, "v")  # a mean, or in the bounds at least
+    with pytest.raises(ValueError, match=text):
+        units.check_values(x, "v")
+
+
+@pytest.mark.parametrize("make", ALL_UNITS, ids=lambda make: repr(make()))
+def test_draws_and_states_are_values(make: Callable[[], Units], generator: torch.Generator) -> None:
+    """Every draw is a value, unit by unit; a value that is moved is none, at that unit alone."""
+    units = make()
+    x = units.sample(torch.zeros(50, *units.shape), generator=generator).detach()
+    assert units.in_support(x).all() and units.in_support(x).shape == (50, *units.sites)
+    units.check_values(x, "x")
+    units.check_values(x[:0], "x")
+    moved = x.clone()
+    moved.reshape(50, -1)[7, 0] += 1e-3 if units.support in ("finite", "integer") or isinstance(units, Mixed) else 1e6
+    bad = ~units.in_support(moved)
+    assert bad.sum() == (0 if isinstance(units, Gaussian) else 1)
+    assert bool(bad[7].any()) != isinstance(units, Gaussian)
 
 
 @pytest.mark.parametrize("units", [Categorical(2, 3), Mixed(Bernoulli(1), Categorical(1, 3))])

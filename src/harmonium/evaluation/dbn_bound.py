@@ -35,7 +35,7 @@ def dbn_bound(
     top = dbn[-1]
     z = estimate_log_z(top, generator=generator) if log_z is None else log_z
     x = dbn.visible.encoded(x, like=top.weight).to(top.weight)
-    dbn.visible.check_support(x, "x")
+    dbn.visible.check_values(x, "x")
     means, errors = [], []
     for rows in x.split(_ROWS):
         draws = torch.stack([_weight(dbn, rows, generator) for _ in range(n_samples if len(dbn) > 1 else 1)])

@@ -15,6 +15,7 @@ from harmonium.inference import ClosedForm, Inference, MeanField
 from harmonium.learning.objectives.contrastive import rows_by_layers
 from harmonium.models import DBN, BoltzmannMachine, Conditioned
 from harmonium.models.layers import data_layer
+from harmonium.models.network_energy import NetworkEnergy
 from harmonium.partition import log_z as estimate_log_z
 from harmonium.types import EnergyModel, Estimate, State, Values, as_state
 
@@ -37,11 +38,19 @@ def log_likelihood(
     bound, by `MeanField()` unless told. So it is for a deep belief network, whose hidden layers are drawn. A machine
     with conditions has a log Z for each of them, `log p(x | given)`.
 
+    Values that the units do not take (gray ones of binary units, 1.9 of counts) have no likelihood and are refused; so
+    are points outside the box over which Z of a neural energy is the integral.
+
     Nats of differently binarized data cannot be compared. `log_z` is estimated unless given; `.mean()` averages.
     """
     like = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     state = as_state(x, data_layer(model), like=like)
     if isinstance(model, DBN):
+        if set(state) != {data_layer(model)}:
+            raise ValueError(
+                f"A deep belief network is scored on its layer {data_layer(model)!r} alone. Got {list(state)}. Give "
+                f"{{{data_layer(model)!r}: x}}, or x itself."
+            )
         return dbn_bound(model, state[data_layer(model)], log_z=log_z, generator=generator)
     if not isinstance(model, EnergyModel):
         raise TypeError(f"{type(model).__name__} has no likelihood: it has no method free_energy(x).")
@@ -69,14 +78,29 @@ def _scored(
     inference: Inference | None,
     generator: torch.Generator | None,
 ) -> Estimate:
-    z = estimate_log_z(model, generator=generator) if log_z is None else log_z
+    if log_z is None:
+        _check_box(model, state)
     free, is_bound = _free_energies(model, state, inference)
+    z = estimate_log_z(model, generator=generator) if log_z is None else log_z
     lower, upper = -free - z.upper, -free - z.lower
     found = replace(z, value=-free - z.value, lower=lower, upper=upper, at_least=-free - z.at_most)
     if is_bound:  # F is an upper bound: nothing is known of how probable x is at most
         note = "; ".join(filter(None, [z.note, "a lower bound of log p(x), by its inference"]))
         return replace(found, kind=f"{z.kind} bound", note=note, at_most=math.inf)
     return replace(found, at_most=-free - z.at_least)
+
+
+def _check_box(model: EnergyModel, state: State) -> None:
+    """Raise unless the data lie where Z is integrated: in the box of a neural energy without a base measure."""
+    if not isinstance(model, NetworkEnergy) or model.base_std is not None:
+        return
+    x, (low, high) = state[data_layer(model)], model.box
+    if x.numel() and not bool(((x >= low) & (x <= high)).all()):
+        raise ValueError(
+            f"`x` must lie in the box [{low:g}, {high:g}], over which Z of this energy is the integral. Got values from "
+            f"{x.amin().item():g} to {x.amax().item():g}. Rescale the data, build the model with a wider box or a "
+            "base_std, or give a log_z of your own (log_z(model, reference=…))."
+        )
 
 
 def _reshaped(found: Estimate, batch: tuple[int, ...]) -> Estimate:
@@ -103,7 +127,8 @@ def _free_energies(model: EnergyModel, state: State, inference: Inference | None
         law = model.rows(index) if isinstance(model, Conditioned) else model
         for rows, part in rows_by_layers(model, {name: value[index] for name, value in state.items()}):
             for name, value in part.items():
-                model.layer(name).check_support(value, name)
+                units = model.layer(name)
+                (units.check_support if name in model.given else units.check_values)(value, name)
             free[index[rows.cpu()]] = chosen.free_energy(law, part).double().cpu()
     return free, is_bound
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from harmonium import native
+from harmonium.models import BoltzmannMachine
 from harmonium.models.layers import data_layer, layers_of, paired_layers
 from harmonium.types import State, Values, as_tensor
 
@@ -33,6 +34,13 @@ class Batches:
         sizes = {name: len(column) for name, column in self.columns.items()}
         if len(set(sizes.values())) > 1:
             raise ValueError(f"All layers of the data must have as many rows. Got {sizes}.")
+        for name, column in self.columns.items():
+            units = model.layer(name) if isinstance(model, BoltzmannMachine) else None
+            if units is not None and tuple(column.shape) == units.shape and len(units.shape) == 1:
+                raise ValueError(
+                    f"Layer {name!r} of the data must have shape (n, {units.shape[0]}), one row a sample. Got "
+                    f"{tuple(column.shape)}, a single one without its row. Give x[None], and more samples if there are."
+                )
 
     def __len__(self) -> int:
         if self.loader is not None:

@@ -193,6 +193,12 @@ class Training:
                     # A row may lack a layer as a whole where there are others; never a condition.
                     may_lack = len(batch) > 1 and name not in self._conditions
                     rows = value[~value.flatten(1).isnan().all(1)] if may_lack else value
+                    if index is None and bool(rows.isnan().any()):
+                        raise ValueError(
+                            f"Layer {name!r} of a batch of the DataLoader holds NaN. Missing values are carried from "
+                            "epoch to epoch by the number of their row, which a loader does not tell. Give the data as "
+                            "a tensor, an array or a mapping of them, or fill the values in first."
+                        )
                     self._units[name].check_support(rows, name)
         return batch
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from harmonium.models import DBN
+from harmonium.samplers.base import Info
 from harmonium.samplers.gibbs import Gibbs
 from harmonium.types import without_gradient
 
@@ -19,12 +22,14 @@ def sample_from_top(
     sample_down: bool = False,
     start: Tensor | None = None,
     generator: torch.Generator | None = None,
+    on_step: Callable[[int, Info], None] | None = None,
 ) -> Tensor:
     """Draw data: `n_steps` of Gibbs sampling in the top machine, then down by means, or by draws (`sample_down`).
 
     By draws the result follows the law of the network as the chains converge; by means it is the expectation given the
     draw at the top, without the noise of the pixels. Chains start under the biases of the top machine, or at the level
-    below the top of the data `start`, of which there are `n_samples`.
+    below the top of the data `start`, of which there are `n_samples`. `on_step(i, info)` is called after each step; the
+    last draws one layer alone and has no info.
 
     >>> from harmonium.samplers.from_top import sample_from_top
     >>> sample_from_top(DBN([RBM(Bernoulli(6), Bernoulli(4))]), 5, n_steps=3).shape
@@ -42,9 +47,13 @@ def sample_from_top(
         v = dbn.enter(i, dbn.up(start, i))
         state = {below: v, above: dbn.draw_hidden(i, v, generator=generator)}
     gibbs = Gibbs()
-    for _ in range(n_steps - 1):
-        state, _ = gibbs.step(top, state, generator=generator)
+    for step in range(n_steps - 1):
+        state, info = gibbs.step(top, state, generator=generator)
+        if on_step is not None:
+            on_step(step, info)
     if sample_down:
         gibbs.draw_block(top, (below,), state, generator=generator)
+    if on_step is not None:
+        on_step(n_steps - 1, {})
     v = state[below] if sample_down else top.mean(below, state)
     return dbn.down(dbn.leave(i, v), i, sample_down, generator=generator)

@@ -68,8 +68,8 @@ class Metropolis(Sampler):
             raise TypeError(
                 f"Metropolis has no proposal for {units!r}, whose parts differ in kind. Use Gibbs, which has."
             )
-        batch = units.batch_shape(x)
-        rows = x.reshape(math.prod(batch), math.prod(units.sites), -1)
+        apart = units.split_sites(x)
+        rows = apart.reshape(math.prod(units.batch_shape(x)), math.prod(units.sites), -1)
         chain = torch.arange(len(rows), device=x.device)
         site = draw_integers(rows.shape[1], (len(rows),), generator=generator, device=x.device)
         old = rows[chain, site]
@@ -82,9 +82,16 @@ class Metropolis(Sampler):
             current = (table[None] == old[:, None]).all(-1).to(torch.int64).argmax(-1)
             jump = 1 + draw_integers(len(states) - 1, (len(rows),), generator=generator, device=x.device)
             rows[chain, site] = table[(current + jump) % len(states)]
-        return rows.reshape(x.shape)
+        return units.join_sites(rows.reshape(apart.shape))
 
 
 def _free_energy(model: EnergyModel, x: Tensor) -> Tensor:
+    if not isinstance(model, BoltzmannMachine):
+        return model.free_energy(x)
     # A machine's own energy knows that a count below zero has energy +∞, where `free_energy` would refuse it.
-    return model.energy(x) if isinstance(model, BoltzmannMachine) else model.free_energy(x)
+    energy, units = model.energy(x), model.layer(model.data_layer)
+    low, high = units.bounds()
+    if units.support != "real" or low == -math.inf:
+        return energy
+    outside = ((x < low) | (x > high)).flatten(x.ndim - len(units.shape)).any(-1)
+    return energy.masked_fill(outside, math.inf)

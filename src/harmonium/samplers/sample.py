@@ -53,7 +53,7 @@ def sample(
     torch.Size([3, 4])
     """
     if isinstance(model, DBN):
-        return _sample_network(model, n, n_steps, sampler, given, start, generator)
+        return _sample_network(model, n, n_steps, sampler, given, start, generator, on_step)
     if not isinstance(model, EnergyModel):
         raise TypeError(f"{type(model).__name__} cannot be drawn from: it has no method free_energy(x).")
     state = sample_layers(
@@ -168,14 +168,18 @@ def _sample_network(
     given: object,
     start: Values | None,
     generator: torch.Generator | None,
+    on_step: Callable[[int, Info], None] | None,
 ) -> Tensor:
     if given is not None or sampler is not None:
         raise ValueError(
             "A DBN is drawn from the top down by Gibbs sampling in its top machine: it takes no `given` values and no "
             "other sampler. Leave them out, or use a machine of one piece (BoltzmannMachine)."
         )
-    first = None if start is None else as_state(start, dbn.data_layer)[dbn.data_layer]
-    return sample_from_top(dbn, n, n_steps=n_steps, sample_down=True, start=first, generator=generator)
+    first = None
+    if start is not None:
+        like = dbn[0].weight
+        first = dbn.visible.encoded(as_state(start, dbn.data_layer, like=like)[dbn.data_layer], like=like).to(like)
+    return sample_from_top(dbn, n, n_steps=n_steps, sample_down=True, start=first, generator=generator, on_step=on_step)
 
 
 def starting_points(model: EnergyModel, n: int, *, generator: torch.Generator | None = None) -> Tensor:

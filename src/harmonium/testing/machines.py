@@ -16,7 +16,19 @@ from harmonium.models import RBM, BoltzmannMachine, Conditioned, Tempered
 from harmonium.models.graph import Term
 from harmonium.testing.contract import ContractError, random_generator
 from harmonium.types import State
-from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin, Units
+from harmonium.units import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    Gaussian,
+    MaxPooled,
+    Mixed,
+    Multinary,
+    NReLU,
+    Poisson,
+    Spin,
+    Units,
+)
 
 Machine = TypeVar("Machine", bound=BoltzmannMachine)
 
@@ -112,6 +124,7 @@ ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
     },
     "Boltzmann": tiny_boltzmann_machine,
     "Potts": lambda: tiny_boltzmann_machine("Categorical", scale=0.8),
+    "pooled": lambda: scatter(RBM(MaxPooled(1, 2, 4, block=2), Bernoulli(2))),
     "deep": tiny_deep_machine,
     "gated": tiny_gated_machine,
     "labeled": tiny_labeled_rbm,

@@ -40,8 +40,9 @@ def check_unit(units: Units, *, n_samples: int = 20000, generator: torch.Generat
 
     - `exp A(θ)` equals the sum over states, the long sum or the quadrature of `e^{θ·s(x)} μ(x)`;
     - `mean` and `variance` are the first two derivatives of `A` (of the statistic), `mode` is the most probable value;
-    - draws follow the exact law (χ² or Kolmogorov-Smirnov) and are independent (correlation of neighbors), each at a
-      false-alarm rate of 1e-6; the same generator gives the same draws;
+    - draws follow the exact law (χ² or Kolmogorov-Smirnov; those of a unit without a base measure have its mean, at
+      fields far out too) and are independent (correlation of neighbors), each at a false-alarm rate of 1e-6; the same
+      generator gives the same draws, and they are values that the units can take;
     - `link(mean(θ)) = θ`; everything is finite at |θ| = 1000, in float32 and float64;
     - any batch shape, none at all and an empty one included; the dtype is kept; everything works on `device="meta"`.
 
@@ -56,8 +57,7 @@ def check_unit(units: Units, *, n_samples: int = 20000, generator: torch.Generat
     _check_moments(precise, fields)
     _check_link(precise, fields)
     for part, field in _parts(precise, fields):
-        if part.proper:
-            _check_draws(part, field[:3], n_samples, generator)
+        (_check_draws if part.proper else _check_mean_of_draws)(part, field[:3], n_samples, generator)
     _check_repeats(precise, fields)
     for dtype in (torch.float32, torch.float64):
         _check_extremes(copy.deepcopy(units).to(dtype), dtype)
@@ -155,6 +155,29 @@ def _check_draws(units: Units, fields: Tensor, n_samples: int, generator: torch.
             else:
                 _check_discrete_law(units, sites[:, site], grid[:, site], law[:, site])
         _check_independence(units, field / 3, n_samples, generator)
+
+
+def _check_mean_of_draws(units: Units, fields: Tensor, n_samples: int, generator: torch.Generator) -> None:
+    """Hold the draws of units that have a mean and a variance and no law to their mean: Bernstein's inequality.
+
+    Draws in an interval of width w with variance v have a mean further than `√(2vt/n) + wt/3n` from theirs with
+    probability at most `2e^{-t}`.
+    """
+    low, high = units.bounds()
+    far = [torch.full_like(fields[0], value / units.steepness) for value in (-6.0, -2.0, 2.0, 6.0)]
+    for field in [*fields, *far]:
+        drawn = units.sample(field.expand(n_samples, *field.shape), generator=generator).detach()
+        units.check_values(drawn, "samples")
+        mean, t = units.mean(field).detach(), math.log(2 * field.numel() / FALSE_ALARM)
+        variance = torch.minimum(units.variance(field).detach(), (mean - low) * (high - mean))
+        limit = (2 * variance * t / n_samples).sqrt() + (high - low) * t / (3 * n_samples)
+        worst = ((drawn.mean(0) - mean).abs() / limit).max().item()
+        require(
+            worst <= 1,
+            f"{units!r}: the draws do not have the mean of the units: {worst:.2f} times as far off as they may be "
+            f"(false-alarm rate {FALSE_ALARM:g}).",
+        )
+    _check_independence(units, fields[0] / 3, n_samples, generator)
 
 
 def _check_discrete_law(units: Units, drawn: Tensor, states: Tensor, law: Tensor) -> None:

@@ -136,6 +136,49 @@ class Units(nn.Module, ABC):
                 f"{largest:g}. Rescale the data, or choose units with another support."
             )
 
+    def in_support(self, x: Tensor) -> Tensor:
+        """Return whether each unit has a value that it can take, not a mean of such, `(*batch, *sites)`.
+
+        >>> Bernoulli(3).in_support(torch.tensor([0.0, 0.5, 1.0])).tolist()
+        [True, False, True]
+        """
+        low, high = self.bounds()
+        apart, states = self.split_sites(x), self.states()
+        if states is None:
+            whole = apart == apart.floor() if self.support == "integer" else apart.isfinite()
+            return whole & (apart >= low) & (apart <= high)
+        if states.ndim == 1:  # the states may be many: each value is compared with the next one above it
+            ordered = states.to(x).sort().values
+            above = torch.searchsorted(ordered, apart.contiguous()).clamp_max(len(ordered) - 1)
+            return ordered[above] == apart
+        known = torch.zeros(apart.shape[: apart.ndim - states.ndim + 1], dtype=torch.bool, device=x.device)
+        for state in states.to(x):
+            known |= (apart == state).flatten(known.ndim).all(-1)
+        return known
+
+    def check_values(self, x: Tensor, name: str) -> None:
+        """Raise unless every value of `x` is one that the units can take: means of such values have no likelihood."""
+        self.check_support(x, name)
+        if x.numel() == 0 or x.is_meta or bool((known := self.in_support(x)).all()):
+            return
+        n, first = int((~known).sum()), self.split_sites(x)[~known][0]
+        got = f"{first.item():.6g}" if first.ndim == 0 else str([round(value, 6) for value in first.tolist()])
+        raise ValueError(
+            f"`{name}` must hold values of {self!r}: {self._said_support()}. Got {got}, and {n} of {known.numel()} units "
+            "have no such value. A likelihood is that of values which the units take: binarize or round the data, or "
+            "choose units that take them (Gaussian for real values, Binomial or an exact Multinary for levels)."
+        )
+
+    def _said_support(self) -> str:
+        """Return the values of a unit in words."""
+        states = self.states()
+        if states is None:
+            return "0, 1, 2, …" if self.support == "integer" else "real numbers"
+        if states.ndim > 1:
+            return "0 or 1 in each entry, as in " + " or ".join(str([int(v) for v in s]) for s in states[:2].tolist())
+        few = [f"{value:g}" for value in states.tolist()]
+        return " and ".join(few) if len(few) < 3 else f"{few[0]}, {few[1]}, …, {few[-1]}"
+
     def bounds(self) -> tuple[float, float]:
         """Return the smallest and the largest value of a unit."""
         states = self.states()

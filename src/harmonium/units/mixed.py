@@ -120,6 +120,16 @@ class Mixed(Units):
         for i, (part, piece) in enumerate(zip(self._layers(), self.split(x), strict=True)):
             part.check_support(piece, f"{name} (part {i} of {len(self.parts)})")
 
+    def in_support(self, x: Tensor) -> Tensor:
+        """Return whether each unit of each part has a value that it can take."""
+        return self._per_unit("in_support", x)
+
+    def check_values(self, x: Tensor, name: str) -> None:
+        """Check the values of each part."""
+        self.check_shape(x, name)
+        for i, (part, piece) in enumerate(zip(self._layers(), self.split(x), strict=True)):
+            part.check_values(piece, f"{name} (part {i} of {len(self.parts)})")
+
     def check_known(self, known: Tensor, name: str) -> None:
         """Check the mask of each part."""
         for part, piece in zip(self._layers(), self.split(known), strict=True):

@@ -7,10 +7,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from harmonium.draws import draw_bernoulli_of_field, draw_normal
+from harmonium.draws import draw_bernoulli_of_field, draw_normal, draw_uniform
 from harmonium.types import softplus
 from harmonium.units.activation import Activation, find_activation
 from harmonium.units.base import Units
+
+_REACH = 4.0  # so many spreads from an end a normal law is cut by 7e-6 of its spread, on average
 
 
 class Multinary(Units):
@@ -18,8 +20,9 @@ class Multinary(Units):
 
     The exact unit (`exact=True`) is N binary copies with offsets `o_n = f⁻¹(n - ½)`: `A(θ) = Σ_n log(1 + e^{θ-o_n})`,
     with a true base measure on 0..N and so a likelihood. The smooth unit, the paper's, puts `A(θ) = ∫f` (eq. 5 and 6),
-    mean `f` and variance `f'`, and draws from the normal law with that mean and variance, kept inside [0, N].
-    With N = 1 and k = 1 both are Bernoulli units. By default k = min(1, 4/N), where the steepest offsets lie 1 apart.
+    mean `f` and variance `f'`, and draws from a law on [0, N] with that mean and variance: the normal law where it fits,
+    two points near the ends, 0 and `f + f'/f` or their mirror images (`f' > f (N - f)` fits nothing: then 0 and N, with
+    the right mean). With N = 1 and k = 1 both are Bernoulli units. By default k = min(1, 4/N), where the steepest offsets lie 1 apart.
 
     >>> Multinary(2, levels=255).mean(torch.zeros(2))
     tensor([127.5000, 127.5000])
@@ -58,7 +61,7 @@ class Multinary(Units):
         exact = [cls(3, levels=4, exact=True), cls(2, levels=255, exact=True)]
         exact.append(cls(2, levels=4, k=0.7, activation="relu", exact=True))
         smooth = [cls(2, levels=255, activation="tanh"), cls(2, levels=4, activation="softplus")]
-        return [*exact, cls(3, levels=4), *smooth]
+        return [*exact, cls(3, levels=4), cls(3, levels=1, k=1.0), *smooth]
 
     @property
     def steepness(self) -> float:
@@ -82,7 +85,7 @@ class Multinary(Units):
         return self._curve.primitive(self.steepness * field) * (self.levels / self.steepness)
 
     def sample(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw the number of active copies; the smooth unit draws `N(f, f')` inside [0, N]."""
+        """Draw the number of active copies; the smooth unit draws a value of mean `f` and variance `f'` in [0, N]."""
         if self.exact:
             return draw_bernoulli_of_field(self._shifted(field), generator=generator).sum(-1)
         return self.sample_given_mean(field, self.mean(field), generator=generator)
@@ -92,8 +95,24 @@ class Multinary(Units):
         if self.exact:
             return self.sample(field, generator=generator)
         spread = (self.variance(field) if self._curve.slope is None else self._slope(mean / self.levels)).sqrt_()
-        noise = draw_normal(field, generator=generator).mul_(spread)
-        return torch.add(mean, noise, out=noise).clamp_(0, self.levels)
+        drawn = draw_normal(field, generator=generator).mul_(spread).add_(mean).clamp_(0, self.levels)
+        low = torch.minimum(mean, self.levels - mean)
+        near = (_REACH * spread).gt_(low)
+        return drawn if mean.is_meta or not near.sum() else self._near_ends(near, low, mean, spread, drawn, generator)
+
+    def _near_ends(
+        self, near: Tensor, low: Tensor, mean: Tensor, spread: Tensor, drawn: Tensor, generator: torch.Generator | None
+    ) -> Tensor:
+        """Draw near the ends from the law on two points with mean m and spread s, where a normal law would be cut.
+
+        0 with probability `1 - m/c`, else `c = m + s²/m`, at most N; near N its mirror image. Masks are floats, since
+        PyTorch takes thirty times as long to choose by booleans.
+        """
+        low = low.clamp_min_(torch.finfo(low.dtype).tiny)
+        reach = spread.square_().div_(low).add_(low).clamp_max_(self.levels)
+        value = draw_uniform(low, generator=generator).mul_(reach).lt_(low).mul_(reach)
+        value = torch.lerp(value, self.levels - value, mean.clone().gt_(self.levels / 2))
+        return torch.lerp(drawn, value, near)
 
     def mean(self, field: Tensor) -> Tensor:
         """Return `Σ_n σ(θ-o_n)`, or `f(θ) = N g(kθ)` of the smooth unit."""
