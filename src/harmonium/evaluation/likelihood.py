@@ -97,8 +97,8 @@ def _check_box(model: EnergyModel, state: State) -> None:
     x, (low, high) = state[data_layer(model)], model.box
     if x.numel() and not bool(((x >= low) & (x <= high)).all()):
         raise ValueError(
-            f"`x` must lie in the box [{low:g}, {high:g}], over which Z of this energy is the integral. Got values from "
-            f"{x.amin().item():g} to {x.amax().item():g}. Rescale the data, build the model with a wider box or a "
+            f"`x` must lie in the box [{low:g}, {high:g}], over which Z of this energy is the integral. Got values "
+            f"from {x.amin().item():g} to {x.amax().item():g}. Rescale the data, build the model with a wider box or a "
             "base_std, or give a log_z of your own (log_z(model, reference=…))."
         )
 

@@ -20,9 +20,9 @@ class Multinary(Units):
 
     The exact unit (`exact=True`) is N binary copies with offsets `o_n = f⁻¹(n - ½)`: `A(θ) = Σ_n log(1 + e^{θ-o_n})`,
     with a true base measure on 0..N and so a likelihood. The smooth unit, the paper's, puts `A(θ) = ∫f` (eq. 5 and 6),
-    mean `f` and variance `f'`, and draws from a law on [0, N] with that mean and variance: the normal law where it fits,
-    two points near the ends, 0 and `f + f'/f` or their mirror images (`f' > f (N - f)` fits nothing: then 0 and N, with
-    the right mean). With N = 1 and k = 1 both are Bernoulli units. By default k = min(1, 4/N), where the steepest offsets lie 1 apart.
+    mean `f` and variance `f'`, and draws from a law on [0, N] that has both: the normal law where it fits, two points
+    near the ends, 0 and `f + f'/f` or their mirror images (no law has `f' > f (N - f)`: then 0 and N, with the mean f).
+    With N = 1 and k = 1 both are Bernoulli units. By default k = min(1, 4/N), where the steepest offsets lie 1 apart.
 
     >>> Multinary(2, levels=255).mean(torch.zeros(2))
     tensor([127.5000, 127.5000])
