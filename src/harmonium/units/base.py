@@ -165,8 +165,8 @@ class Units(nn.Module, ABC):
         got = f"{first.item():.6g}" if first.ndim == 0 else str([round(value, 6) for value in first.tolist()])
         raise ValueError(
             f"`{name}` must hold values of {self!r}: {self._said_support()}. Got {got}, and {n} of {known.numel()} "
-            "units have no such value. A likelihood is that of values which the units take: binarize or round the data, or "
-            "choose units that take them (Gaussian for real values, Binomial or an exact Multinary for levels)."
+            "units have no such value. A likelihood is that of values which the units take: binarize or round them, "
+            "or choose units that take them (Gaussian for real values, Binomial or an exact Multinary for levels)."
         )
 
     def _said_support(self) -> str:
