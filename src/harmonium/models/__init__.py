@@ -2,7 +2,9 @@
 
 from harmonium.models.conditioned import Conditioned
 from harmonium.models.dbn import DBN
+from harmonium.models.dense_hopfield import DenseHopfield
 from harmonium.models.given_class import GivenClass
+from harmonium.models.hopfield import Hopfield
 from harmonium.models.jem import JEM
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_energy import NetworkEnergy
@@ -14,7 +16,9 @@ __all__ = [
     "BoltzmannMachine",
     "Conditioned",
     "DBN",
+    "DenseHopfield",
     "GivenClass",
+    "Hopfield",
     "JEM",
     "NetworkEnergy",
     "NeuralEBM",

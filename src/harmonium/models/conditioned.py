@@ -63,6 +63,10 @@ class Conditioned(BoltzmannMachine):
         """Return the field on a layer, that of the given values included."""
         return self.machine.field(layer, self.values | state, partial=partial)
 
+    def lateral(self, layer: str) -> Tensor | None:
+        """Return W of the machine: given values do not change how the units of one layer meet."""
+        return self.machine.lateral(layer)
+
     def interaction(self, state: State) -> Tensor:
         """Return `Σ Φ(x)`, the given values included."""
         return self.machine.interaction(self.values | state)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from harmonium.couplings import Symmetric
 from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
 from harmonium.models.summation import configurations, draw_counted, draw_gate, expected, gate_log_weights, gate_means
 from harmonium.types import Filled, State, Values, as_state, check_dtype, weighted_sum, without_gradient
@@ -241,6 +242,17 @@ class BoltzmannMachine(nn.Module):
     def ties(self, first: str, second: str) -> bool:
         """Return whether a coupling ties two layers, or a layer to itself."""
         return (first, second) in self.graph.tied
+
+    def lateral(self, layer: str) -> Tensor | None:
+        """Return `W = ∂field/∂x` within a layer whose units meet in pairs alone, n × n, else None. A hook of tempering.
+
+        One unit that changes then moves the fields of the others by a row of W.
+        """
+        tying = [(names, coupling) for names, coupling in self.graph.terms if names.count(layer) > 1]
+        if not all(len(names) == 2 and isinstance(coupling, Symmetric) for names, coupling in tying):
+            return None
+        matrices = [coupling.matrix() for _, coupling in tying if isinstance(coupling, Symmetric)]
+        return torch.stack(matrices).sum(0) if matrices else None
 
     def blocks(self) -> list[tuple[str, ...]]:
         """Return groups of layers that no coupling ties: each is drawn at once given the others."""

@@ -61,6 +61,11 @@ class Tempered(BoltzmannMachine):
             return field * beta
         return torch.lerp(self.reference[layer].to(field), field, beta)
 
+    def lateral(self, layer: str) -> Tensor | None:
+        """Return `β W`, with the temperatures as leading axes."""
+        weight = self.machine.lateral(layer)
+        return None if weight is None else weight * _leading(self.beta, weight.expand(*self.beta.shape, *weight.shape))
+
     def interaction(self, state: State) -> Tensor:
         """Return `β Σ Φ(x) + (1 - β) r·s(x)`."""
         full, base = self.machine.interaction(state), self.reference_interaction(state)

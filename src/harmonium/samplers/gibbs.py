@@ -12,6 +12,7 @@ from torch import Tensor
 from harmonium.models import BoltzmannMachine
 from harmonium.samplers.base import Info, Sampler
 from harmonium.types import EnergyModel, State, without_gradient
+from harmonium.units import Bernoulli, Spin
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,9 @@ class Gibbs(Sampler):
     ) -> Tensor:
         """Draw the sites of a layer tied to itself one after another."""
         units = machine.layer(layer)
+        weight = machine.lateral(layer) if isinstance(units, Bernoulli | Spin) else None
+        if weight is not None:
+            return self._sweep_pairs(machine, layer, state, weight, generator)
         x = state[layer].clone()
         for site in map(units.site, range(math.prod(units.sites))):
             others = x.clone()
@@ -97,6 +101,31 @@ class Gibbs(Sampler):
             drawn = self.hold(layer, x, machine.sample(layer, state | {layer: others}, generator=generator))
             x[site] = drawn[site]
         return x
+
+    def _sweep_pairs(
+        self,
+        machine: BoltzmannMachine,
+        layer: str,
+        state: State,
+        weight: Tensor,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        """Sweep binary units that meet in pairs: the fields are made once and follow each change by a row of W."""
+        units, n = machine.layer(layer), weight.shape[-1]
+        batch = machine.batch_shape(state)
+        rows = weight.reshape(*weight.shape[:-2], *(1,) * (len(batch) - weight.ndim + 2), n, n)
+        field = machine.field(layer, state).reshape(*batch, n).clone()
+        x = state[layer].reshape(*batch, n).clone()
+        held = self.clamp.get(layer, False)
+        kept = held.expand(*batch, *units.shape).reshape(*batch, n) if isinstance(held, Tensor) else None
+        for i in range(n):
+            old = x[..., i].clone()
+            new = units.sample(field[..., i], generator=generator)
+            if kept is not None:
+                new = torch.where(kept[..., i], old, new)
+            x[..., i] = new
+            field.add_((new - old).unsqueeze(-1) * rows[..., i, :])
+        return x.reshape(state[layer].shape)
 
 
 def _machine(model: EnergyModel) -> BoltzmannMachine:

@@ -9,6 +9,7 @@ from harmonium.runs.kinds.rbm import RBMKind as RBMKind
 from harmonium.runs.kinds.gaussian_rbm import GaussianRBMKind as GaussianRBMKind
 from harmonium.runs.kinds.jem import JEMKind as JEMKind
 from harmonium.runs.kinds.dbn import DBNKind as DBNKind
+from harmonium.runs.kinds.hopfield import HopfieldKind as HopfieldKind
 # isort: on
 
 
