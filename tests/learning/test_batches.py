@@ -199,3 +199,23 @@ def test_rows_as_floats_have_the_same_values(dtype: torch.dtype) -> None:
 def test_an_order_of_other_data_is_refused(order: list[int]) -> None:
     with pytest.raises(IndexError, match="There are 8"):
         next(Batches(ROWS, MACHINE).in_turn(torch.tensor(order), 2))
+
+
+def test_a_dataset_that_gives_several_rows_at_once_is_asked_once_a_batch() -> None:
+    class AtOnce(Dataset[Tensor]):
+        asked: list[int] = []
+
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, index: int) -> Tensor:
+            raise AssertionError("rows are asked for together")
+
+        def __getitems__(self, index: list[int]) -> list[Tensor]:
+            self.asked.append(len(index))
+            return list(torch.eye(6)[index])
+
+    batches = Batches(AtOnce(), hm.RBM(hm.Bernoulli(6), hm.Bernoulli(2)))
+    found = [rows["visible"] for _, rows in batches.in_turn(torch.tensor([3, 1, 0, 5]), 3)]
+    assert torch.equal(torch.cat(found), torch.eye(6)[[3, 1, 0, 5]])
+    assert AtOnce.asked == [3, 1]

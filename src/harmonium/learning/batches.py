@@ -76,7 +76,9 @@ class Batches:
     def rows(self, index: Tensor, *, as_floats: bool = False) -> State:
         """Return the rows with these numbers; `as_floats` may turn bytes into floats on the way, which saves a pass."""
         if self.dataset is not None:
-            return self.as_state(_stack([self.dataset[int(i)] for i in index]))
+            fetch = getattr(self.dataset, "__getitems__", None)  # PyTorch's way to ask for several rows at once
+            items = [self.dataset[int(i)] for i in index] if fetch is None else fetch(index.tolist())
+            return self.as_state(_stack(items))
         if as_floats and len(self.columns) == 1:
             picked = native.pick_rows(self.columns[self.layer], index) if self.layer in self.columns else None
             if picked is not None:
