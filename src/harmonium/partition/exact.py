@@ -8,6 +8,7 @@ import math
 import torch
 
 from harmonium.models import BoltzmannMachine
+from harmonium.models.enumeration import counted_layers as counted_layers
 from harmonium.partition.proper import check_proper
 from harmonium.types import Estimate, State
 
@@ -59,26 +60,3 @@ def exact_log_z(model: BoltzmannMachine) -> Estimate:
     if not math.isfinite(value):
         raise ValueError(f"log Z is {value}: the energies overflow or Z is infinite. Check the parameters for NaN.")
     return Estimate(value, 0.0, value, value, "exact", at_least=value, at_most=value)
-
-
-def counted_layers(model: BoltzmannMachine) -> tuple[tuple[str, ...], int | None]:
-    """Return the layers to enumerate and their number of states, None if infinite, the cheapest way."""
-    best: tuple[tuple[str, ...], int | None] = (tuple(model.layers), _count(model, tuple(model.layers)))
-    for block in model.blocks():
-        if any(model.ties(name, name) for name in block):
-            continue
-        rest = tuple(name for name in model.layers if name not in block)
-        n = _count(model, rest)
-        if n is not None and (best[1] is None or n < best[1]):
-            best = (rest, n)
-    return best
-
-
-def _count(model: BoltzmannMachine, layers: tuple[str, ...]) -> int | None:
-    total = 1
-    for name in layers:
-        n = model.layer(name).n_configurations()
-        if n is None:
-            return None
-        total *= n
-    return total

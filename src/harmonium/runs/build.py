@@ -11,7 +11,15 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from harmonium.data import Data
 from harmonium.learning import Callback, Training
-from harmonium.learning.transforms import ClipGradient, NormLimit, ParameterAverage, Sparsity, Transform, WeightDecay
+from harmonium.learning.transforms import (
+    ClipGradient,
+    L1Decay,
+    NormLimit,
+    ParameterAverage,
+    Sparsity,
+    Transform,
+    WeightDecay,
+)
 from harmonium.runs.kinds import KINDS
 from harmonium.runs.settings import Config, TrainingSection
 from harmonium.runs.values import Prepared, load_data
@@ -33,6 +41,7 @@ def build_transforms(section: TrainingSection, centering: Callable[[], Transform
         (section.centering, centering),
         (section.sparsity_rate, lambda: Sparsity(section.sparsity_target, section.sparsity_rate)),
         (section.weight_decay, lambda: WeightDecay(section.weight_decay)),
+        (section.l1_decay, lambda: L1Decay(section.l1_decay)),
         (section.clip, lambda: ClipGradient(section.clip)),
         (section.norm_limit, lambda: NormLimit(section.norm_limit)),
         (section.average, lambda: ParameterAverage(section.average)),
@@ -66,6 +75,8 @@ def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callb
     model = build_model(config, prepared.data, generator=generator)
     optimizer = kind.optimizer(config, model)
     task = kind.task(config, prepared, model, generator=generator)
+    if own := list(task.objective.parameters()):
+        optimizer.add_param_group({"params": own})
     return Training(
         model,
         task.source,

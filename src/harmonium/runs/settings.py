@@ -67,6 +67,10 @@ class TrainingSection(Section):
     n_steps: int = Field(default=1, ge=1, description="Steps of the chains in an update.")
     n_chains: int = Field(default=128, ge=1, description="Persistent chains.")
     betas: list[float] = Field(default_factory=lambda: [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    fast_rate: float = Field(default=0.05, gt=0)
+    n_units: int = Field(
+        default=0, ge=0, description="Units in an update of pseudo-likelihood and its kin, drawn anew; 0: all."
+    )
     optimizer: Literal["sgd", "adam"] = Field(default="sgd", description="sgd or adam.")
     learning_rate: float = Field(default=0.05, gt=0, description="Learning rate at the start.")
     schedule: Literal["constant", "linear", "cosine"] = Field(
@@ -75,6 +79,7 @@ class TrainingSection(Section):
     final_learning_rate: float = Field(default=0.0, ge=0, description="Learning rate at the end of a schedule.")
     momentum: float = Field(default=0.0, ge=0, lt=1, description="Momentum of sgd.")
     weight_decay: float = Field(default=0.0, ge=0, description="Decay of the weights.")
+    l1_decay: float = Field(default=0.0, ge=0, description="Decay of the weights towards zero, all at one speed.")
     centering: bool = Field(default=False, description="Center the gradient.")
     sparsity_target: float = Field(default=0.1, gt=0, lt=1)
     sparsity_rate: float = Field(default=0.0, ge=0)

@@ -55,10 +55,17 @@ class Contrastive(Objective):
                 negative = self.draw_negatives(energy, observed, generator=generator)[data_layer(model)]
             return energy.free_energy(x).mean() - energy.free_energy(negative).mean()
         observed = model.state(observed)
+        negative = self.negative_energy(model, observed, generator=generator)
+        parts = [self.inference.free_energy(model, part) for _, part in rows_by_layers(model, observed)]
+        return torch.cat(parts).mean() - negative
+
+    def negative_energy(
+        self, model: BoltzmannMachine, observed: State, *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the mean of `F(x⁻)`, with x⁻ held constant. A hook: one whose gradient is known otherwise has it."""
         with torch.no_grad():
             drawn = self.draw_negatives(model, observed, generator=generator)
-        parts = [self.inference.free_energy(model, part) for _, part in rows_by_layers(model, observed)]
-        return torch.cat(parts).mean() - model.energy(drawn).mean()
+        return model.energy(drawn).mean()
 
     @abstractmethod
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:

@@ -100,9 +100,7 @@ class PCD(Contrastive):
         self, model: BoltzmannMachine, positive: Filled, share: Tensor | float, generator: torch.Generator | None
     ) -> State:
         law, conditions, rows = law_of(model, positive.state, self.n_chains)
-        weight: Tensor | float = 1.0 / self.n_chains
-        if conditions and isinstance(share, Tensor):  # a chain has the weight of the row whose conditions it has
-            weight = share[rows] / share[rows].sum()
+        weight = self._weight(share, rows if conditions else None)
         if self.sampler is not None:
             drawn = drop_last_block(law, self._move(self.sampler, law, generator)) | conditions
             return model.accumulate_grad(drawn, -weight).state
@@ -110,6 +108,12 @@ class PCD(Contrastive):
         self.chains, negative, drawn = sweep(law, start, self.n_steps, carry=True, generator=generator)
         model.add_gradient(negative | conditions, -weight, drawn | conditions)
         return negative | conditions
+
+    def _weight(self, share: Tensor | float, rows: Tensor | None) -> Tensor | float:
+        """Return what each chain counts: where rows have weights, that of the row whose conditions it has."""
+        if rows is None or not isinstance(share, Tensor):
+            return 1.0 / self.n_chains
+        return share[rows] / share[rows].sum()
 
     def _chains(self, law: EnergyModel, sampler: Sampler, generator: torch.Generator | None) -> State:
         if self.chains is None:

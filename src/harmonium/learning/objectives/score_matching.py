@@ -12,7 +12,49 @@ from torch import Tensor, nn
 from harmonium.draws import draw_normal
 from harmonium.learning.objectives.base import Case, Objective, data_alone
 from harmonium.learning.objectives.gaussian_energy import GaussianEnergy
+from harmonium.models import BoltzmannMachine
 from harmonium.types import EnergyModel
+
+
+@dataclass(frozen=True)
+class ScoreMatching(Objective):
+    """`E[Σ_i ∂s_i/∂x_i + ½‖s(x)‖²]` with the score `s = -∂F/∂x` (Hyvärinen 2005, eq. 4), all derivatives exact.
+
+    Its minimum is the score of the data; Z drops out. An update takes a derivative for each coordinate: for images use
+    `SlicedScoreMatching`, one random direction. Data must have a density without hard edges: Gaussian units, networks.
+
+    >>> rbm = RBM(Gaussian(2), Bernoulli(3))
+    >>> ScoreMatching().loss(rbm, torch.zeros(4, 2)).shape
+    torch.Size([])
+    """
+
+    @classmethod
+    def examples(cls) -> list[Case]:
+        """Return a Gaussian and data of its law."""
+        model = GaussianEnergy(0.8)
+        return [Case(lambda *, generator: cls(), model, model.draw)]
+
+    def check(self, model: nn.Module) -> None:
+        """Raise unless the data of the model are real."""
+        _require_density(model, self)
+
+    def losses(self, model: nn.Module, x: Tensor) -> Tensor:
+        """Return `Σ_i ∂s_i/∂x_i + ½‖s(x)‖²` of each sample, differentiable in the parameters."""
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            s = score(model, x).flatten(1)
+            total = s.square().sum(1) / 2
+            for i in range(s.shape[1]):
+                (bend,) = torch.autograd.grad(s[:, i].sum(), x, create_graph=True)
+                total = total + bend.flatten(1)[:, i]
+        return total
+
+    def loss(
+        self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return the loss of a batch, differentiable in the parameters."""
+        _require_density(model, self)
+        return self.losses(model, data_alone(model, batch, self)).mean()
 
 
 @dataclass(frozen=True)
@@ -39,10 +81,15 @@ class DenoisingScoreMatching(Objective):
         std = math.sqrt(0.8**2 + cls.sigma**2)
         return [Case(lambda *, generator: cls(), GaussianEnergy(std), GaussianEnergy(0.8).draw)]
 
+    def check(self, model: nn.Module) -> None:
+        """Raise unless the data of the model are real."""
+        _require_density(model, self)
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
         """Return the loss of a batch, differentiable in the parameters."""
+        _require_density(model, self)
         x = data_alone(model, batch, self)
         noise = draw_normal(x, generator=generator)
         return (self.sigma * score(model, x + self.sigma * noise) + noise).square().flatten(1).sum(1).mean() / 2
@@ -72,10 +119,15 @@ class SlicedScoreMatching(Objective):
         model = GaussianEnergy(0.8)
         return [Case(lambda *, generator: cls(), model, model.draw)]
 
+    def check(self, model: nn.Module) -> None:
+        """Raise unless the data of the model are real."""
+        _require_density(model, self)
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
         """Return the loss of a batch, differentiable in the parameters."""
+        _require_density(model, self)
         x = data_alone(model, batch, self).detach().repeat_interleave(self.n_projections, 0).requires_grad_()
         v = draw_normal(x.detach(), generator=generator)
         with torch.enable_grad():
@@ -91,3 +143,12 @@ def score(model: nn.Module, x: Tensor) -> Tensor:
         energy: EnergyModel = model  # type: ignore[assignment]
         (slope,) = torch.autograd.grad(energy.free_energy(point).sum(), point, create_graph=True)
     return -slope
+
+
+def _require_density(model: nn.Module, objective: Objective) -> None:
+    """Raise unless the data of a machine are real; a network is taken at its word."""
+    if isinstance(model, BoltzmannMachine) and model.layer(model.data_layer).support != "real":
+        raise TypeError(
+            f"{type(objective).__name__} needs data with a density, such as Gaussian units. Got "
+            f"{model.layer(model.data_layer)!r}. Use RatioMatching, its form for finitely many states."
+        )

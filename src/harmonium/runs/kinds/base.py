@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from harmonium.data import Data
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning.monitors import Monitor, default_monitors
-from harmonium.learning.objectives import Contrastive
+from harmonium.learning.objectives import Contrastive, Objective
 from harmonium.learning.transforms import Centering, Transform
 from harmonium.runs.choices import OBJECTIVES
 from harmonium.runs.panels import Panel
@@ -80,8 +80,8 @@ class Kind(ABC, Generic[S]):
     def task(self, config: Config, prepared: Prepared, model: Any, *, generator: torch.Generator) -> Task:
         """Return what the model learns from, its objective, and what is watched."""
         shape = self.shape(model, prepared.data)
-        valid = complete(prepared.rows("valid", shape))
-        return Task(prepared.rows("train", shape), objective(config), monitors(config), valid)
+        valid, rows = complete(prepared.rows("valid", shape)), prepared.rows("train", shape)
+        return Task(rows, objective(config, model, rows), monitors(config), valid)
 
     def optimizer(self, config: Config, model: Any) -> torch.optim.Optimizer:
         """Return what moves the parameters."""
@@ -166,10 +166,24 @@ AnyKind = Kind[Any]
 """A kind, whatever its own settings."""
 
 
-def objective(config: Config) -> Contrastive:
-    """Return the objective that the settings name."""
-    section = config.training
-    return OBJECTIVES[section.objective](section.n_steps, section.n_chains, section.betas)
+def objective(config: Config, model: nn.Module | None = None, rows: Tensor | None = None) -> Objective:
+    """Return the objective that the settings name; one that draws noise makes it for the model and its data."""
+    made = OBJECTIVES[config.training.objective](config.training, model, rows)
+    if model is not None:
+        try:
+            made.check(model)
+        except TypeError as trouble:
+            raise ValueError(f"--objective {config.training.objective} is not for this model. {trouble}") from trouble
+    return made
+
+
+def contrastive(config: Config) -> Contrastive:
+    """Return the objective that the settings name for one machine of a network, which must have two phases."""
+    made = objective(config)
+    if not isinstance(made, Contrastive):
+        names = "cd, pcd, fast-pcd, tempered-pcd"
+        raise ValueError(f"--objective {config.training.objective} is not for a {config.model.kind}. Use {names}.")
+    return made
 
 
 def monitors(config: Config) -> list[Monitor]:

@@ -19,7 +19,7 @@ from harmonium.learning.starts import initialize_layers, layer_rates
 from harmonium.learning.transforms import Centering, EachLayer, Transform
 from harmonium.models import DBN
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
-from harmonium.runs.kinds.base import Kind, PanelMaker, objective
+from harmonium.runs.kinds.base import Kind, PanelMaker, contrastive
 from harmonium.runs.panels import Filters, ImageGrid, ImageRows, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import N_CHAINS, Subject
@@ -83,6 +83,7 @@ class DBNKind(Kind[DBNSettings]):
         "model.n_hidden",
         "model.hidden",
         "model.options",
+        "training.n_units",
         "training.optimizer",
         "training.momentum",
         "training.sparsity_target",
@@ -151,7 +152,7 @@ class DBNKind(Kind[DBNSettings]):
         they have settled at; "together" lets all learn at once, "greedy" one after another.
         """
         own, epochs = self.own(config), config.training.epochs
-        members = [*(MeanFieldCD() for _ in range(len(model) - 1)), objective(config)]
+        members = [*(MeanFieldCD() for _ in range(len(model) - 1)), contrastive(config)]
         below, every = tuple(range(len(model) - 1)), tuple((i,) for i in range(len(model)))
         top_last = (below, every[-1]) if below else every
         groups = {"together": ((*below, len(below)),), "top-last": top_last, "greedy": every}[own.order]

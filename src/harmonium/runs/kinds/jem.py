@@ -114,6 +114,8 @@ class JEMKind(Kind[JEMSettings]):
         "model.hidden",
         "training.objective",
         "training.betas",
+        "training.fast_rate",
+        "training.n_units",
         "training.centering",
         "training.sparsity_target",
         "training.sparsity_rate",
