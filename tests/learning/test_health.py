@@ -10,7 +10,7 @@ import torch
 
 import harmonium as hm
 from harmonium.learning.monitors import HealthWarning, Mixing
-from harmonium.learning.monitors.health import messages
+from harmonium.learning.monitors.health import Setup, messages
 
 HEALTHY: dict[str, Any] = {
     "n_hidden": 500,
@@ -24,8 +24,8 @@ HEALTHY: dict[str, Any] = {
 }
 
 
-def after(records: list[dict[str, Any]]) -> list[str]:
-    return messages(records[-1], records[:-1])
+def after(records: list[dict[str, Any]], **setup: bool) -> list[str]:
+    return messages(records[-1], records[:-1], Setup(**setup))
 
 
 def test_a_healthy_run_is_left_in_peace() -> None:
@@ -34,14 +34,23 @@ def test_a_healthy_run_is_left_in_peace() -> None:
 
 
 def test_dead_units() -> None:
-    assert after([HEALTHY | {"dead": 37}]) == [
-        "37 of 500 hidden units never fire: lower the weight decay or the sparsity."
+    dead = [HEALTHY | {"dead": 37, "n_rows": 256}]
+    start = "37 of 500 hidden units never fire on the 256 rows looked at: "
+    assert after(dead, decays=True, is_sparse=True) == [start + "lower the weight decay or the sparsity."]
+    assert after(dead, is_sparse=True) == [start + "lower the sparsity."]
+    # what the run does not have is not named
+    assert after(dead) == [
+        start + "lower the learning rate, center the gradient (Centering), or use fewer hidden units."
     ]
+    assert after(dead, is_centered=True) == [start + "lower the learning rate, or use fewer hidden units."]
 
 
 def test_saturated_units() -> None:
     (text,) = after([HEALTHY | {"saturated": 101}])
     assert text.startswith("101 of 500 hidden units are always on")
+    assert "Centering" in text
+    (text,) = after([HEALTHY | {"saturated": 101}], is_centered=True)
+    assert text.endswith("Lower the learning rate.")
     assert after([HEALTHY | {"saturated": 100}]) == []
 
 
@@ -58,13 +67,16 @@ def test_chains_that_do_not_mix() -> None:
     assert after([HEALTHY | {"r_hat": 2.0}]) == [
         "The chains do not mix: add steps, lower the learning rate, or use TemperedPCD."
     ]
+    (text,) = after([HEALTHY | {"r_hat": 2.0}], is_tempered=True)
+    assert text.endswith("lower the learning rate, or add temperatures.")
     assert after([HEALTHY | {"r_hat": 2.0, "n_draws": 10}]) == []
 
 
 def test_over_fitting() -> None:
     records = [HEALTHY] * 5 + [HEALTHY | {"free_energy_gap": -20.0}]
     (text,) = after(records)
-    assert "the model over-fits" in text
+    assert "the model over-fits" in text and "add weight decay" in text
+    assert "raise the weight decay" in after(records, decays=True)[0]
     assert after(records[2:]) == []
     assert after([HEALTHY] * 5 + [HEALTHY | {"free_energy_gap": 20.0}]) == []
 
@@ -105,3 +117,23 @@ def test_stuck_chains_are_noticed(generator: torch.Generator) -> None:
         history = hm.fit(rbm, x, objective, optimizer=frozen, epochs=2, batch_size=1, monitors=[Mixing()],
                          generator=generator)  # fmt: skip
     assert history.last["r_hat"] > 1.5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "lower the learning rate, center the gradient"),
+        ({"transforms": [hm.WeightDecay(0.0)]}, "lower the learning rate, center the gradient"),
+        ({"transforms": [hm.WeightDecay(1e-3)]}, "lower the weight decay."),
+        ({"transforms": [hm.Sparsity(0.1, 1e-9), hm.WeightDecay(1e-3)]}, "lower the weight decay or the sparsity."),
+        ({"transforms": [hm.Centering()]}, "lower the learning rate, or use fewer hidden units"),
+    ],
+)
+def test_messages_name_what_the_run_has(options: dict[str, Any], said: str, generator: torch.Generator) -> None:
+    rbm = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(10), generator=generator)
+    with torch.no_grad():
+        rbm.hidden_bias.fill_(-40.0)
+    optimizer = torch.optim.SGD(rbm.parameters(), 1e-6)
+    with pytest.warns(HealthWarning, match="10 of 10 hidden units never fire on the 6 rows looked at"):
+        history = hm.fit(rbm, torch.eye(6), optimizer=optimizer, epochs=1, generator=generator, **options)
+    assert said in history.messages[0]

@@ -6,9 +6,11 @@ import itertools
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import harmonium as hm
 from harmonium.learning import History, Training
+from harmonium.learning.epoch_rows import EpochRows
 from harmonium.learning.monitors import Energies, HealthWarning, HiddenUnits, Mixing, Monitor
 from harmonium.learning.monitors.energies import _pseudo_likelihood
 from harmonium.samplers import split_r_hat
@@ -28,14 +30,15 @@ def test_energies(generator: torch.Generator) -> None:
     rbm = make("Bernoulli")
     validation = draw_data(rbm, 7, generator)
     training = one_epoch(rbm, generator, [Energies()], validation=validation)
-    x, negative = (phase["visible"] for phase in (training.phases.positive, training.phases.negative))
+    x, negative = (phase["visible"] for phase in (training.seen.positive, training.phases.negative))
+    assert len(x) == 12  # all rows of the epoch
     record = training.history.last
     free = rbm.free_energy(x).mean().item()
     assert record["free_energy"] == pytest.approx(free)
     assert record["contrast"] == pytest.approx(free - rbm.free_energy(negative).mean().item())
     assert record["validation_free_energy"] == pytest.approx(rbm.free_energy(validation).mean().item())
     assert record["free_energy_gap"] == pytest.approx(free - rbm.free_energy(validation).mean().item())
-    rebuilt = rbm.mean("visible", training.phases.positive)
+    rebuilt = rbm.mean("visible", rbm.infer(x))
     assert record["reconstruction"] == pytest.approx((rebuilt - x).square().mean().item())
     assert record["pseudo_likelihood"] < 0
 
@@ -97,3 +100,53 @@ def test_history() -> None:
     assert len(history) == 3
     assert history.last == {"epoch": 3, "a": 3.0}
     assert History().last == {}
+
+
+def test_an_epoch_is_measured_and_not_its_last_batch(generator: torch.Generator) -> None:
+    """Rows in order, the last batch of all ones: its reconstruction and its dead units are not those of the epoch."""
+    x = torch.zeros(40, 6, dtype=torch.float64)
+    x[:36] = (torch.arange(36)[:, None] % 6 == torch.arange(6)).double()
+    x[36:] = 1.0
+    rbm = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(6)).double()
+    with torch.no_grad():
+        rbm.weight.copy_(12 * torch.eye(6).double())
+        rbm.hidden_bias.fill_(-6.0)  # unit j fires where x_j is on
+    training = Training(rbm, DataLoader(x, batch_size=4), hm.CD(), optimizer=torch.optim.SGD(rbm.parameters(), 0.0),
+                        epochs=1, monitors=[Energies(), HiddenUnits()], generator=generator)  # fmt: skip
+    training.run()
+    record = training.history.last
+    assert torch.equal(training.seen.positive["visible"], x)
+    assert record["free_energy"] == pytest.approx(rbm.free_energy(x).mean().item())
+    assert record["n_rows"] == 40 and record["saturated"] == 0
+    last = rbm.infer(x[36:])["hidden"]
+    assert bool((last > 0.99).all())  # the last batch alone would call every unit saturated
+    negative = training.seen.negative["visible"]  # of the chains that started at the same rows
+    assert record["contrast"] == pytest.approx((rbm.free_energy(x) - rbm.free_energy(negative)).mean().item())
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "fewest", "most"),
+    [(10_000, 128, 128, 158), (60_000, 64, 250, 256), (300, 7, 120, 128), (50, 8, 50, 50)],
+)
+def test_rows_come_from_all_of_an_epoch(n: int, batch: int, fewest: int, most: int) -> None:
+    rows = EpochRows()
+    for index in torch.arange(n).split(batch):
+        rows.add({"x": index[:, None].float()}, {}, len(index), n)
+    taken = rows.joined()[0]["x"][:, 0]
+    assert fewest <= len(taken) <= most and len(taken.unique()) == len(taken)
+    gaps = torch.cat([taken[:1], taken.diff(), n - taken[-1:]])
+    assert gaps.max() <= max(2 * batch, 8 * n / len(taken) + batch)  # no part of the epoch is left out
+    again = EpochRows()
+    again.load_state_dict(rows.state_dict())
+    assert torch.equal(again.joined()[0]["x"][:, 0], taken) and again.n_seen == n
+    large = EpochRows()
+    large.add({"x": torch.zeros(batch, 2**21)}, {}, batch, batch)
+    assert large.n_taken == 2  # of eight megabytes each
+
+
+def test_gray_values_have_no_pseudo_likelihood(generator: torch.Generator) -> None:
+    rbm = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(3))
+    history = hm.fit(rbm, torch.rand(20, 6, generator=generator), epochs=2, generator=generator)
+    assert history["between_values"] == [1.0, 1.0] and not history["pseudo_likelihood"]
+    binary = hm.fit(rbm, torch.eye(6), epochs=1, generator=generator)
+    assert not binary["between_values"] and binary["pseudo_likelihood"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -171,7 +172,8 @@ def test_parameter_average() -> None:
         average.after(rbm)
         if step >= 1:
             now = rbm.weight.detach().clone()
-            expected = now if expected is None else 0.9 * expected + 0.1 * now
+            share = max(0.1, 9 / (step + 10))  # at update t = step of those it takes
+            expected = now if expected is None else (1 - share) * expected + share * now
     last = rbm.weight.detach().clone()
     average.swap(rbm)
     assert torch.allclose(rbm.weight, expected)
@@ -188,3 +190,27 @@ def test_parameter_average() -> None:
 def test_transforms_that_need_phases_say_so(transform: hm.Centering | hm.Sparsity) -> None:
     with pytest.raises(TypeError, match=f"{type(transform).__name__} needs the two phases of a contrastive objective"):
         transform.before(make("Bernoulli"), None)
+
+
+def test_the_average_does_not_hold_on_to_the_start() -> None:
+    """Parameters that go from 0 to 1 and stay: a short run has their average near 1, and a long one forgets at `decay`.
+
+    Without the warm-up an average of decay 0.9998 still stands at 0.96 of the start after 200 updates.
+    """
+    rbm = make("Bernoulli")
+    average = hm.ParameterAverage(decay=0.9998)
+    with torch.no_grad():
+        rbm.weight.zero_()
+        average.after(rbm)
+        rbm.weight.fill_(1.0)
+        for _ in range(200):
+            average.after(rbm)
+    left = 1 - average.average["couplings.0.weight"]
+    assert bool((left < 1e-8).all())
+    short = hm.ParameterAverage(decay=0.5)
+    with torch.no_grad():
+        for value in (0.0, *[1.0] * 30):
+            rbm.weight.fill_(value)
+            short.after(rbm)
+    expected = math.prod(min(0.5, (t + 1) / (t + 10)) for t in range(2, 32))
+    assert 1 - short.average["couplings.0.weight"][0, 0].item() == pytest.approx(expected, abs=1e-12)

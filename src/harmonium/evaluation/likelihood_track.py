@@ -66,13 +66,18 @@ class LikelihoodTrack(Monitor):
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
-        """Return the log-likelihood of the last batch, of the validation data, and the error they share."""
-        if self.old is None or training.phases is None:
+        """Return the log-likelihood of rows of the epoch, of the validation data, and the error they share.
+
+        Of data that hold values which the units do not take there is none.
+        """
+        if self.old is None or training.seen is None:
+            return {}
+        positive, _, hidden = training.seen
+        seen = {name: value for name, value in positive.items() if name not in hidden}
+        if not all(bool(self.old.layer(name).in_support(value).all()) for name, value in seen.items()):
             return {}
         model = self._followed(training)
         self._walk(model)
-        hidden = training.phases.hidden
-        seen = {name: value for name, value in training.phases.positive.items() if name not in hidden}
         record = {
             "log_z": self.log_z,
             "log_z_error": math.sqrt(self.variance),

@@ -51,8 +51,9 @@ def fit(
     DataFrame of numbers, a `Dataset` or a `DataLoader`. A layer that the data hold is observed, one that they leave out
     is hidden. Rows are shuffled each epoch, integers and booleans become floats batch by batch, class numbers one-hot
     vectors. NaN mark missing values: a layer that a row does not hold at all is summed out, single values are drawn
-    from the model given the rest. `weights` has one value a row. `transform(x, generator=…)` changes the data layer of
-    each batch (a fresh binarization), `transforms` change gradients and parameters (decay, centering, averaging).
+    from the model given the rest. Gray values of binary units, and others between those that units take, are learned
+    from as means, and have no likelihood. `weights` has one value a row. `transform(x, generator=…)` changes the data
+    layer of each batch (a fresh binarization), `transforms` gradients and parameters (decay, centering, averaging).
     `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch. A value that is not finite stops
     training at the last good state with `TrainingDiverged`.
 

@@ -77,6 +77,7 @@ def snapshot(training: Training) -> tuple[State, Plain]:
     tensors["order"] = training.order
     if training.position:  # within an epoch: where to go back to, and at its very end what the monitors look at
         tensors |= {f"good.{name}": value for name, value in training.good.items()}
+        tensors |= {f"rows.{name}": value for name, value in training.rows.state_dict().items()}
         if training.phases is not None and training.position >= len(training.order):
             positive, negative, _ = training.phases
             tensors |= {f"phases.positive.{name}": value for name, value in positive.items()}
@@ -106,6 +107,7 @@ def restore(training: Training, tensors: State, plain: Plain) -> None:
     if training.schedule is not None:
         training.schedule.load_state_dict(plain["schedule"])
     training.order = tensors["order"]
+    training.rows.load_state_dict(part_of(tensors, "rows."))
     training.good = {name: value.clone() for name, value in part_of(tensors, "good.").items()}
     positive, negative = part_of(tensors, "phases.positive."), part_of(tensors, "phases.negative.")
     training.phases = Phases(positive, negative, tuple(plain["hidden"])) if positive else None

@@ -17,10 +17,11 @@ from harmonium.couplings import Coupling
 from harmonium.draws import draw_permutation
 from harmonium.learning.batches import Batches, Source, ends
 from harmonium.learning.diverged import TrainingDiverged
+from harmonium.learning.epoch_rows import EpochRows
 from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
 from harmonium.learning.monitors import Monitor
-from harmonium.learning.monitors.health import HealthWarning, messages
+from harmonium.learning.monitors.health import HealthWarning, Setup, messages
 from harmonium.learning.objectives import Objective, Phases
 from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.optimizer_step import take_step
@@ -53,8 +54,9 @@ class Callback:
 class Training:
     """All that a run carries from update to update; `run` makes it go, `learning.state` saves it at any update.
 
-    `batch` is the state at hand, `phases` the two phases of the last update for those who look on, `good` what was
-    learned at the start of the epoch, to which a run that diverges goes back.
+    `batch` is the state at hand, `phases` the two phases of the last update for those who look on, `seen` rows of them
+    from the whole epoch for monitors, once it is over, `good` what was learned at the start of the epoch, to which a
+    run that diverges goes back.
     """
 
     def __init__(
@@ -98,6 +100,8 @@ class Training:
         self.epoch, self.update, self.position = 0, 0, 0
         self.order = torch.zeros(0, dtype=torch.int64)
         self.phases: Phases | None = None
+        self.rows = EpochRows()
+        self.seen: Phases | None = None
         self.batch: State = {}
         self.seconds = 0.0
         self.missing = MissingValues(model, self.batches)
@@ -125,6 +129,8 @@ class Training:
     def _run_epoch(self) -> None:
         hooks = [m.on_update for m in self.monitors if type(m).on_update is not Monitor.on_update]
         hooks += [c.on_update for c in self.callbacks if type(c).on_update is not Callback.on_update]
+        if not len(self.order):  # not within an epoch that is gone on with
+            self.rows.clear()
         for index, batch in self._epoch_batches():
             try:
                 self._step(index, batch)
@@ -167,7 +173,17 @@ class Training:
                 self.model, batch, weight=weight, index=index, generator=self.generator
             )
             self._apply_gradient()
+        self._keep_rows(batch)
         self.update += 1
+
+    def _keep_rows(self, batch: State) -> None:
+        """Keep some rows of the phases, or of the batch where there are none, for the end of the epoch.
+
+        Chains that are carried on are looked at where they end; others started at the data, row by row.
+        """
+        positive, negative = (batch, {}) if self.phases is None else self.phases[:2]
+        n = len(next(iter(batch.values())))
+        self.rows.add(positive, {} if self.objective.persistent else negative, n, len(self.batches))
 
     def _apply_gradient(self) -> None:
         for transform in self.transforms:
@@ -252,19 +268,38 @@ class Training:
     def _end_epoch(self) -> None:
         if not all(bool(p.isfinite().all()) for p in self._parameters):
             self._diverge(f"A parameter is not finite after update {self.update} (epoch {self.epoch})")
+        self.seen = self._look_back()
         record: Record = {"epoch": self.epoch, "update": self.update}
         for monitor in self.monitors:
             record |= monitor(self)
         if not all(math.isfinite(record.get(name, 0.0)) for name in ("free_energy", "contrast")):
             self._diverge(f"The free energy of the data or of the chains is not finite after epoch {self.epoch}")
         self.good = learned(self, copy=True)
-        for text in messages(record, self.history.records):
+        for text in messages(record, self.history.records, Setup.of(self)):
             if text not in self.history.messages:
                 self.history.messages.append(text)
                 warnings.warn(text, HealthWarning, stacklevel=2)
         self.history.records.append(record)
         for callback in self.callbacks:
             callback.on_epoch(self, record)
+
+    @torch.no_grad()
+    def _look_back(self) -> Phases | None:
+        """Return rows of the whole epoch, hidden layers at their means now where these have a closed form."""
+        positive, negative = self.rows.joined()
+        if not positive:
+            return None
+        hidden = () if self.phases is None else self.phases.hidden
+        if isinstance(self.model, BoltzmannMachine):
+            observed = {name: value for name, value in positive.items() if name not in hidden}
+            try:
+                positive = self.model.fill(observed).state
+            except ValueError:  # tied layers: they stay where the updates had them
+                positive = dict(positive)
+            hidden = hidden or tuple(name for name in positive if name not in observed)
+        if not negative and self.phases is not None:
+            negative = self.phases.negative
+        return Phases(positive, negative, hidden)
 
     def _check_integers(self) -> bool:
         """Check all rows at once where that is cheap, integers in memory; others are checked as they are first used."""

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Depths(Monitor):
-    """How each machine of a DBN meets its data, on the last batch; machines are counted from 1.
+    """How each machine of a DBN meets its data, on rows of the whole epoch; machines are counted from 1.
 
     `unexplained_l` is `Σ(v - v')² / Σ(v - v̄)²` of machine l, with v' one step of mean field: 1 is no better than the
     mean image. `activity_l` is the mean of the hidden layer as a share of its range. `reconstruction` is the mean
     squared error of the lowest machine, `free_energy` and `contrast` are summed over the machines. `dead` and
-    `saturated` count hidden units (channels of images) below 1 % or above 99 % of their range on the whole batch.
+    `saturated` count hidden units (channels of images) below 1 % or above 99 % of their range on all of them.
     """
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the metrics."""
-        model, phases = training.model, training.phases
+        model, phases = training.model, training.seen
         if not isinstance(model, DBN) or phases is None:
             return {}
         record: Record = {"free_energy": 0.0, "contrast": 0.0, "n_hidden": 0, "dead": 0, "saturated": 0}

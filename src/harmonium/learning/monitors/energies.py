@@ -20,35 +20,44 @@ _N_ROWS = 512
 
 
 class Energies(Monitor):
-    """How the model meets the data, on the last batch and up to 512 rows of the validation data.
+    """How the model meets the data at the end of an epoch, on rows from all of it, and on 512 validation rows.
 
-    `reconstruction` is the mean squared error of a reconstruction, `free_energy` the mean over the batch, `contrast`
-    the difference of the two phases, `free_energy_gap` training minus validation: far below zero means over-fitting.
-    `pseudo_likelihood` is `Σ_i log p(x_i | x_rest)` of binary data, estimated from one unit a sample.
+    `reconstruction` is the mean squared error of a reconstruction, `free_energy` the mean over the rows, `contrast`
+    less that of what the model drew: its persistent chains, or those that started at the same rows. `free_energy_gap`
+    is training minus validation: far below zero means over-fitting. `pseudo_likelihood` is `Σ_i log p(x_i | x_rest)` of
+    binary data, estimated from one unit a sample. `between_values` is the share of the data that no unit takes, such as
+    gray values of binary units, if there are any: then there is no such likelihood.
     """
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the metrics."""
         model = training.model
-        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+        if not isinstance(model, BoltzmannMachine) or training.seen is None:
             return {}
-        layer, (positive, negative, hidden) = model.data_layer, training.phases
-        x = positive[layer]
+        layer, (positive, negative, hidden) = model.data_layer, training.seen
+        if layer not in positive:
+            return {}
+        x, units = positive[layer], model.layer(layer)
         record = {"reconstruction": _scalar((model.mean(layer, positive) - x).square().mean())}
+        between = 1 - _scalar(units.in_support(x).double().mean()) if layer not in hidden and units.proper else 0.0
+        if between:
+            record["between_values"] = between
         try:
             free = model.energy({name: value for name, value in positive.items() if name not in hidden})
         except ValueError:  # hidden layers that are tied to each other have no free energy in closed form
             return record
         below = {name: value for name, value in negative.items() if name not in hidden}
         record["free_energy"] = _scalar(free.mean())
-        record["contrast"] = record["free_energy"] - _scalar(model.energy(below).mean())
-        if isinstance(model.layer(layer), Bernoulli | Spin) and len(below) == 1:
+        if below:
+            record["contrast"] = record["free_energy"] - _scalar(model.energy(below).mean())
+        alone = set(positive) == {layer, *hidden}
+        if isinstance(units, Bernoulli | Spin) and alone and not between:
             record["pseudo_likelihood"] = _scalar(_pseudo_likelihood(model, x, free, training.epoch))
         if training.validation is not None:
             valid = {name: value[:_N_ROWS] for name, value in training.validation.items() if name not in hidden}
             whole = not any(bool(value.isnan().any()) for value in valid.values())
-            if whole and set(valid) == set(below):
+            if whole and set(valid) == set(positive) - set(hidden):
                 record["validation_free_energy"] = _scalar(model.energy(valid).mean())
                 record["free_energy_gap"] = record["free_energy"] - record["validation_free_energy"]
         return record

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class HiddenUnits(Monitor):
-    """Hidden units that never fire (mean below 1 % of the range on the whole batch) or are always on (above 99 %)."""
+    """Hidden units that never fire (mean below 1 % of the range) or are always on (99 %), on rows of all the epoch."""
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the counts."""
         model = training.model
-        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+        if not isinstance(model, BoltzmannMachine) or training.seen is None:
             return {}
         record: Record = {}
-        for name in training.phases.hidden:
+        for name in training.seen.hidden:
             units = model.layer(name)
             low, high = units.bounds()
             if not math.isfinite(high - low):
                 continue
-            values = training.phases.positive[name].flatten(end_dim=-len(units.shape) - 1)
+            values = training.seen.positive[name].flatten(end_dim=-len(units.shape) - 1)
             activity = (values - low) / (high - low)
             counts = {
                 "n_hidden": activity[0].numel(),
@@ -39,4 +39,5 @@ class HiddenUnits(Monitor):
             }
             record |= {key: record.get(key, 0) + n for key, n in counts.items()}
             record.setdefault("activity", activity.mean().item())
+            record["n_rows"] = len(activity)
         return record

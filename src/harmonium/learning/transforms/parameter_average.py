@@ -13,10 +13,11 @@ from harmonium.types import State
 
 @dataclass
 class ParameterAverage(Transform):
-    """Keep an exponential average of the parameters, `θ̄ ← decay·θ̄ + (1 - decay)·θ`.
+    """Keep an average of the parameters, `θ̄ ← d θ̄ + (1 - d) θ` with `d = min(decay, (t + 1)/(t + 10))` at update t.
 
-    Often a better model than the last one. The average starts at update `start`; `swap(model)` exchanges the
-    parameters with their average.
+    Often a better model than the last one. While d rises to `decay` the average looks back over about a ninth of the
+    updates so far, so that it never holds on to where the parameters began. It starts at update `start`;
+    `swap(model)` exchanges the parameters with their average.
     """
 
     decay: float = 0.999
@@ -30,9 +31,11 @@ class ParameterAverage(Transform):
         self.n_updates += 1
         if self.n_updates <= self.start:
             return
+        t = self.n_updates - self.start
+        share = 1 - min(self.decay, (t + 1) / (t + 10))
         for name, parameter in model.named_parameters():
             if name in self.average:
-                self.average[name].lerp_(parameter, 1 - self.decay)
+                self.average[name].lerp_(parameter, share)
             else:
                 self.average[name] = parameter.detach().clone()
 
