@@ -24,11 +24,13 @@ class MissingValues:
         self.unknown: State = {}
         self.values: State = {}
         for name, x in batches.columns.items():
-            is_number = not x.is_floating_point() and x.dtype != torch.bool
-            if isinstance(model, BoltzmannMachine) and is_number and bool((x < 0).any()):  # unknown class numbers
+            may_be_unknown = not x.is_floating_point() and x.dtype.is_signed and x.numel() > 0
+            if isinstance(model, BoltzmannMachine) and may_be_unknown and bool(x.min() < 0):  # class numbers
                 x = batches.columns[name] = model.layer(name).encoded(x, like=next(model.parameters()))
-            holes = x.isnan() if x.is_floating_point() else None
-            if holes is None or not bool(holes.any()):
+            if not x.is_floating_point() or not bool(x.sum().isnan()):  # one pass over what is whole, and no copy
+                continue
+            holes = x.isnan()
+            if not bool(holes.any()):  # infinities of both signs
                 continue
             if bool(holes.all()):
                 raise ValueError(f"All values of layer {name!r} are NaN: there is nothing to learn from. Leave it out.")
