@@ -15,7 +15,7 @@ from harmonium.learning import fit
 from harmonium.learning.objectives import CD, PCD, TemperedPCD
 from harmonium.learning.starts import initialize
 from harmonium.learning.transforms import Centering, ParameterAverage, Sparsity, WeightDecay
-from harmonium.models import DBN, JEM, RBM, BoltzmannMachine, Conditioned, Hopfield, NeuralEBM
+from harmonium.models import DBN, JEM, RBM, BoltzmannMachine, Conditioned, Hopfield, NeuralEBM, load
 from harmonium.networks import MLP
 from harmonium.partition import ais, exact_log_z, log_z
 from harmonium.samplers import MALA, Gibbs, Langevin, ParallelTempering, sample
@@ -50,6 +50,7 @@ __all__ = [
     "MLP",
     "NeuralEBM",
     "RBM",
+    "load",
     # samplers and inference
     "Gibbs",
     "Langevin",

@@ -10,6 +10,7 @@ from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_energy import NetworkEnergy
 from harmonium.models.neural import NeuralEBM
 from harmonium.models.rbm import RBM
+from harmonium.models.stored import Stored, load
 from harmonium.models.tempered import Tempered
 
 __all__ = [
@@ -23,5 +24,7 @@ __all__ = [
     "NetworkEnergy",
     "NeuralEBM",
     "RBM",
+    "Stored",
     "Tempered",
+    "load",
 ]

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from harmonium.models.dbn_spec import MakeUnits, stack_of_spec, units_with_levels
 from harmonium.models.rbm import RBM
+from harmonium.models.stored import Stored
 from harmonium.types import check_dtype, check_shape
 from harmonium.units import MaxPooled, Units
 
 
-class DBN(nn.Module):
+class DBN(Stored):
     """A stack of RBMs, the hidden layer of each the data of the next (Hinton et al. 2006; Lee et al. 2009).
 
     `p(v, h₁, …, h_L) = p(v | h₁) ⋯ p(h_{L-2} | h_{L-1}) p(h_{L-1}, h_L)`: the top machine is undirected, those below

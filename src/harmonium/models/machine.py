@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from harmonium.couplings import Symmetric
 from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
+from harmonium.models.stored import Stored
 from harmonium.models.summation import configurations, draw_counted, draw_gate, expected, gate_log_weights, gate_means
 from harmonium.types import Filled, State, Values, as_state, check_dtype, weighted_sum, without_gradient
 from harmonium.units import Units
 
 
-class BoltzmannMachine(nn.Module):
+class BoltzmannMachine(Stored):
     """Layers plus couplings: `E(x) = -Σ_l log μ_l(x_l) - Σ_c Φ_c(x)`, `p(x) = e^{-E(x)}/Z`.
 
     `units` names the layers; the first that is not given is the data layer. `terms` says which layers each coupling
@@ -57,6 +58,18 @@ class BoltzmannMachine(nn.Module):
     def data_layer(self) -> str:
         """The name of the layer that a bare tensor stands for: the first that has a law."""
         return next(iter(self.graph.layers))
+
+    def stored_names(self) -> dict[str, str]:
+        """Return the name of each parameter in a file: `visible-hidden.weight`, `visible.bias`, `visible.log_sigma`."""
+        names, taken = super().stored_names(), set[str]()
+        for i, (layers, _) in enumerate(self.graph.terms):
+            tied = "-".join(layers)
+            while tied in taken:  # a second coupling of the same layers
+                tied += "'"
+            taken.add(tied)
+            prefix = f"couplings.{i}."
+            names |= {key: f"{tied}.{key.removeprefix(prefix)}" for key in names if key.startswith(prefix)}
+        return names | {key: key.removeprefix("units.") for key in names if key.startswith("units.")}
 
     def layer(self, name: str) -> Units:
         """Return the units of a layer."""

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.draws import draw_uniform
+from harmonium.models.stored import Stored
 from harmonium.types import check_dtype, check_shape
 
 
-class NetworkEnergy(nn.Module, ABC):
+class NetworkEnergy(Stored, ABC):
     """`p(x) = e^{-F(x)}/Z` with F computed by a network, on `x` of a given `shape`.
 
     `shape` is that of one sample; a network that has an attribute `shape` need not be told. `box` is where chains

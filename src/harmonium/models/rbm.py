@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harmonium.couplings import Bias, Coupling, Dense
 from harmonium.models.machine import BoltzmannMachine
+from harmonium.models.mean import Mean
 from harmonium.types import State, Values, as_tensor, check_dtype, check_shape
 from harmonium.units import Units
 
@@ -83,6 +86,28 @@ class RBM(BoltzmannMachine):
     def reconstruct(self, v: Values) -> Tensor:
         """Return `E[v | E[h | v]]`: down again from the mean of the hidden layer."""
         return self.visible_mean(self.hidden_mean(v))
+
+    def to_linear(self) -> nn.Sequential:
+        """Return `v → E[h | v]` as an ordinary `nn.Linear` and a curve: for a network of one's own, or `torch.export`.
+
+        It starts from copies of the parameters: `θ = c + Wᵀs(v)`, with `s(v) = v/σ²` taken into the weights.
+
+        >>> rbm = RBM(Gaussian(4), Bernoulli(3))
+        >>> rbm.to_linear()
+        Sequential(
+          (0): Linear(in_features=4, out_features=3, bias=True)
+          (1): Mean(Bernoulli(3))
+        )
+        """
+        if not isinstance(self.coupling, Dense) or len(self.visible.shape) != 1:
+            raise ValueError(f"to_linear() is for a dense coupling on a flat layer. Got {self.coupling!r}.")
+        n_visible, n_hidden = self.weight.shape
+        linear = nn.Linear(n_visible, n_hidden, dtype=self.weight.dtype, device=self.weight.device)
+        with torch.no_grad():
+            slope = self.visible.statistic(torch.ones_like(self.weight[:, 0]))
+            linear.weight.copy_((self.weight * slope.unsqueeze(1)).t())
+            linear.bias.copy_(self.hidden_bias.flatten())
+        return nn.Sequential(linear, Mean(copy.deepcopy(self.hidden)))
 
     def _checked(self, layer: str, x: Values, name: str) -> State:
         units = self.layer(layer)
