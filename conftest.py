@@ -34,5 +34,7 @@ ROOMS: tuple[ModuleType, ...] = (
 def _names_for_doctests(doctest_namespace: dict[str, Any]) -> None:
     doctest_namespace["torch"] = torch
     for room in ROOMS:
+        for name in getattr(room, "__all__", ()):
+            getattr(room, name)  # those of `harmonium` are imported when they are asked for
         names = (name for name, value in vars(room).items() if name[0] != "_" and not isinstance(value, ModuleType))
         doctest_namespace.update({name: getattr(room, name) for name in names})

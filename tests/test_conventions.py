@@ -254,7 +254,7 @@ def forbidden_parameter(source: str, path: PurePosixPath) -> list[str]:
 
 
 def more_than_names(source: str, path: PurePosixPath) -> list[str]:
-    """`harmonium/__init__.py` holds the public names, and nothing else."""
+    """`harmonium/__init__.py` holds the public names, and nothing else; it imports no room, since all take long."""
     if path != PurePosixPath("__init__.py"):
         return []
     complaints = []
@@ -262,6 +262,8 @@ def more_than_names(source: str, path: PurePosixPath) -> list[str]:
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         is_name = isinstance(node, ast.Assign | ast.AnnAssign | ast.Import | ast.ImportFrom | ast.If)
         is_lazy = isinstance(node, ast.FunctionDef) and node.name in {"__getattr__", "__dir__"}
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("harmonium"):
+            complaints.append(f"{path}:{node.lineno}: imports {node.module}; public names are imported in names.py")
         if not (is_docstring or is_name or is_lazy):
             complaints.append(f"{path}:{node.lineno}: {type(node).__name__} belongs in a module")
     return complaints

@@ -8,19 +8,12 @@ The names that are used most are here; the rest are reached through their rooms,
 torch.Size([1])
 """
 
-from harmonium.couplings import Bias, Conv2d, Dense, Subspace, Symmetric
-from harmonium.evaluation.likelihood import log_likelihood
-from harmonium.inference import MeanField
-from harmonium.learning import fit
-from harmonium.learning.objectives import CD, PCD, TemperedPCD
-from harmonium.learning.starts import initialize
-from harmonium.learning.transforms import Centering, ParameterAverage, Sparsity, WeightDecay
-from harmonium.models import DBN, JEM, RBM, BoltzmannMachine, Conditioned, Hopfield, NeuralEBM, load
-from harmonium.networks import MLP
-from harmonium.partition import ais, exact_log_z, log_z
-from harmonium.samplers import MALA, Gibbs, Langevin, ParallelTempering, sample
-from harmonium.types import Estimate, State
-from harmonium.units import Bernoulli, Binomial, Categorical, Gaussian, Mixed, Multinary, NReLU, Poisson, Spin
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harmonium.names import *
 
 __version__ = "0.1.0"
 
@@ -77,3 +70,19 @@ __all__ = [
     "Estimate",
     "State",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name or a room; both are imported when they are first asked for, so that `--help` is quick."""
+    if name in __all__:
+        found = import_module("harmonium.names")
+        globals().update({public: getattr(found, public) for public in __all__ if hasattr(found, public)})
+        return globals()[name]
+    if not name.startswith("_") and find_spec(f"harmonium.{name}") is not None:
+        return import_module(f"harmonium.{name}")
+    raise AttributeError(f"module 'harmonium' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return [*__all__, "__version__"]

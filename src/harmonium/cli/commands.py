@@ -1,38 +1,98 @@
-"""The table of commands."""
+"""The table of commands. Each is imported when it is called: the list of them, `--help`, needs none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from harmonium.cli import reproduce, training, using
-from harmonium.cli.flags import with_flags
+import harmonium
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": training.demo_command,
-    "train": training.train_command,
-    "resume": training.resume_command,
-    "sample": using.sample_command,
-    "inpaint": using.inpaint_command,
-    "evaluate": using.evaluate_command,
-    "report": using.report_command,
-    "list": using.list_command,
-    "info": using.info_command,
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("training.demo_command", "Train an RBM on small handwritten digits in half a minute: no files needed."),
+    "train": ("training.train_command", "Train a model on data, evaluate it, and write a report."),
+    "resume": ("training.resume_command", "Go on with a run that was stopped or killed."),
+    "sample": (
+        "using.sample_command",
+        "Draw samples from a trained model: pictures, an array, or the rows of a table.",
+    ),
+    "inpaint": (
+        "using.inpaint_command",
+        "Take values away from test samples and draw them again from the model, given the rest.",
+    ),
+    "evaluate": (
+        "using.evaluate_command",
+        "Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.",
+    ),
+    "report": (
+        "using.report_command",
+        "Draw the figures of a run, or of an experiment, again and write its report.html.",
+    ),
+    "list": ("using.list_command", "List the runs and experiments in a folder with their scores."),
+    "info": (
+        "using.info_command",
+        "Show versions, threads, kinds of models and data sets, with what to put where for those that are missing.",
+    ),
+    "reproduce": ("reproduce.group", "Repeat published experiments."),
 }
+"""Each command: where it is in `harmonium.cli`, and the first line of its help."""
+
+
+class Commands(TyperGroup):
+    """The commands by their names; the one that is called is imported then."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is called, with its flags."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load_command(name), rest
+
+
+def load_command(name: str) -> Any:
+    """Return a command with its flags; `train` has those of all kinds of models that there are."""
+    module, _, attribute = COMMANDS[name][0].partition(".")
+    found = getattr(import_module(f"harmonium.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    if name == "train":
+        found = import_module("harmonium.cli.flags").with_flags(found)
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    app.command(name)(found)
+    return get_command(app)
 
 
 def make_app() -> typer.Typer:
-    """Return the whole command line, with the flags of the kinds of models that there are."""
+    """Return the whole command line."""
     app = typer.Typer(
         name="harmonium",
+        cls=Commands,
         help="Train, watch, sample and score Boltzmann machines. Start with: harmonium demo",
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
     )
-    for name, command in COMMANDS.items():
-        app.command(name)(with_flags(command) if name == "train" else command)
-    app.add_typer(reproduce.group)
+
+    @app.callback()
+    def everything(
+        version: Annotated[
+            bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=show_version)
+        ] = False,
+    ) -> None:
+        """Train, watch, sample and score Boltzmann machines. Start with: harmonium demo"""
+
+    for name, (_, text) in COMMANDS.items():
+        app.command(name, help=text)(_placeholder)
     return app
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        typer.echo(f"harmonium {harmonium.__version__}")
+        raise typer.Exit
+
+
+def _placeholder() -> None:
+    """Stand in a list of commands for the one that is imported when it is called."""

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import typer
 
 from harmonium.cli.commands import make_app
-from harmonium.cli.signals import Stopped
-from harmonium.learning import TrainingDiverged
+from harmonium.cli.stopped import Stopped
 
 USER_ERROR, DIVERGED = 2, 1
 
@@ -38,7 +37,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (nobody listens any more)
         return 0
-    except TrainingDiverged as error:
+    except ArithmeticError as error:
+        from harmonium.learning import TrainingDiverged  # here, since `--help` does without it
+
+        if not isinstance(error, TrainingDiverged):
+            raise
         complain(f"Training diverged. {error}")
         return DIVERGED
     except typer.TyperException as error:

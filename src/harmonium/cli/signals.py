@@ -7,15 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from harmonium.cli.stopped import Stopped
 from harmonium.learning import Callback, Training
-
-
-class Stopped(Exception):  # noqa: N818  (not an error)
-    """A signal asked to stop; the message says how to go on."""
-
-    def __init__(self, signum: int, text: str = "Stopped.") -> None:
-        super().__init__(text)
-        self.signum = signum
 
 
 class StopSignals(Callback):

@@ -180,7 +180,7 @@ def list_command(
 
 
 def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show versions, threads, kinds of models, and which data sets are found, with what to put where for the others."""
+    """Show versions, threads, kinds of models and data sets, with what to put where for those that are missing."""
     show = Show(as_json=as_json)
     versions = {"harmonium": harmonium.__version__, "torch": torch.__version__, "python": platform.python_version()}
     items = inventory(data_dir)
