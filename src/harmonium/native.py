@@ -128,6 +128,7 @@ def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
         LIBRARY is None
         or rows.dtype not in (torch.uint8, torch.bool)
         or index.dtype is not torch.int64
+        or index.ndim != 1
         or not (rows.device.type == index.device.type == "cpu")
         or not (rows.is_contiguous() and index.is_contiguous())
     ):

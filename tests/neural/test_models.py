@@ -172,6 +172,19 @@ def test_unknown_activation() -> None:
             cls((8, 8))
 
 
+def test_a_model_held_twice_is_put_back_by_the_last() -> None:
+    """As two threads do that sample one model: the first to come leaves before the second."""
+    net = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Dropout())
+    net[0].bias.requires_grad_(False)
+    first, second = frozen(net), frozen(net)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not net[1].training and not net[0].weight.requires_grad
+    second.__exit__(None, None, None)
+    assert net.training and net[1].training and net[0].weight.requires_grad and not net[0].bias.requires_grad
+
+
 def test_frozen_puts_everything_back_even_after_an_error() -> None:
     net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.Linear(2, 1))
     net[2].weight.requires_grad_(False)

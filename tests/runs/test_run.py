@@ -55,12 +55,6 @@ def test_folders_are_numbered(tmp_path: Path) -> None:
     assert [path.name for path in find_folders(tmp_path)] == ["ising-rbm-1"]
 
 
-def test_two_processes_do_not_write_one_run(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "run", config("bars-and-stripes"))
-    with run.writing(), pytest.raises(ValueError, match="another process"):
-        train(run)
-
-
 def test_gray_images_must_be_binarized_by_choice() -> None:
     with pytest.raises(ValueError, match="Choose how with --binarize"):
         prepare(config("digits"))

@@ -13,7 +13,7 @@ from harmonium.runs import Run, evaluate, train
 def finish(run: Run, show: Show) -> None:
     """Train a run to its end, then evaluate it and write its report."""
     check_device(run.config.run.device)
-    with StopSignals().installed() as signals, show.warnings():
+    with run.writing(), StopSignals().installed() as signals, show.warnings():
         show.line(f"data: {run.data()}")
         with show.progress(run.config.training.epochs, run.kind.watched) as callback:
             training = train(run, callbacks=[signals, callback], on_message=show.warn)

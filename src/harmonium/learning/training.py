@@ -89,7 +89,7 @@ class Training:
         self._check_arguments()
         self.weights = None if weights is None else as_tensor(weights)
         self._check_weights()
-        self._units = self._find_units()
+        self.units = self._find_units()
         self._conditions = model.given if isinstance(model, BoltzmannMachine) else ()
         self._formats = {m.memory_format for m in model.modules() if isinstance(m, Coupling)}
         self.validation: State | None = None
@@ -205,7 +205,7 @@ class Training:
             batch = self.missing.fill(index, batch, generator=self.generator)
         if self.epoch == 0 and not self._checked:  # later epochs hold the same rows
             for name, value in batch.items():
-                if name in self._units:
+                if name in self.units:
                     # A row may lack a layer as a whole where there are others; never a condition.
                     may_lack = len(batch) > 1 and name not in self._conditions
                     rows = value[~value.flatten(1).isnan().all(1)] if may_lack else value
@@ -215,7 +215,7 @@ class Training:
                             "epoch to epoch by the number of their row, which a loader does not tell. Give the data as "
                             "a tensor, an array or a mapping of them, or fill the values in first."
                         )
-                    self._units[name].check_support(rows, name)
+                    self.units[name].check_support(rows, name)
         return batch
 
     def _floats(self, batch: State) -> State:
@@ -223,7 +223,7 @@ class Training:
         some = self._parameters[0]
         result = {}
         for name, value in batch.items():
-            units = self._units.get(name)
+            units = self.units.get(name)
             if units is not None:
                 if not value.is_floating_point():
                     value = units.encoded(value, like=some)
@@ -304,7 +304,7 @@ class Training:
     def _check_integers(self) -> bool:
         """Check all rows at once where that is cheap, integers in memory; others are checked as they are first used."""
         columns = self.batches.columns
-        if not columns or self.transform is not None or not self._units:
+        if not columns or self.transform is not None or not self.units:
             return False
         checked = True
         for name, x in columns.items():
@@ -312,9 +312,9 @@ class Training:
                 checked = False
             else:
                 bounds = torch.stack(ends(x.view(torch.uint8) if x.dtype == torch.bool else x))
-                encoded = self._units[name].encoded(bounds, like=self._parameters[0])
+                encoded = self.units[name].encoded(bounds, like=self._parameters[0])
                 if not bool(encoded.isnan().any()):
-                    self._units[name].check_support(encoded, name)
+                    self.units[name].check_support(encoded, name)
         return checked
 
     def _check_arguments(self) -> None:

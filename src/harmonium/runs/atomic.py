@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 TEMPORARY = ".tmp-"
@@ -14,9 +16,24 @@ TEMPORARY = ".tmp-"
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file so that a reader, or a crash at any moment, sees the old content or the new one, never a part."""
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
-    write_synced(temporary, content)
-    temporary.replace(path)
+    with room_for(path, temporary):
+        write_synced(temporary, content)
+        temporary.replace(path)
     sync_folder(path.parent)
+
+
+@contextmanager
+def room_for(path: Path, temporary: Path) -> Iterator[None]:
+    """Where the disk does not take what is written, remove what is unfinished and say which path, and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        remove(temporary)
+        raise OSError(
+            error.errno,
+            f"{path} could not be written ({error.strerror}). What was there before is untouched. Make room or choose "
+            "another folder; then harmonium resume goes on from the last checkpoint",
+        ) from error
 
 
 def write_synced(path: Path, content: bytes) -> None:
@@ -29,6 +46,8 @@ def write_synced(path: Path, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Wait until the disk has the entries of a folder."""
+    if os.name == "nt":  # Windows has no such call; it orders its own entries
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -40,19 +59,21 @@ def remove_atomic(path: Path) -> None:
     """Remove a file or folder: first from sight, then from the disk, so that no half of it is ever seen."""
     hidden = path.with_name(f"{TEMPORARY}{os.getpid()}-gone-{path.name}")
     path.rename(hidden)
-    if hidden.is_dir():
-        shutil.rmtree(hidden)
+    remove(hidden)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder with all that is in it, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
     else:
-        hidden.unlink()
+        path.unlink(missing_ok=True)
 
 
 def remove_temporary(folder: Path) -> None:
     """Remove what a killed process left unfinished in a folder."""
     for path in folder.glob(f"{TEMPORARY}*"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        remove(path)
 
 
 def sha256(content: bytes) -> str:

@@ -14,7 +14,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as tensors_to_bytes
 
-from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, sha256, sync_folder, write_synced
+from harmonium.runs.atomic import (
+    TEMPORARY,
+    remove_atomic,
+    remove_temporary,
+    room_for,
+    sha256,
+    sync_folder,
+    write_synced,
+)
+from harmonium.runs.tensor_file import detached
 from harmonium.types import State
 
 TENSORS, VALUES, MANIFEST = "state.safetensors", "state.json", "manifest.json"
@@ -45,10 +54,11 @@ class Checkpoints:
         files = {TENSORS: tensors_to_bytes(detached(tensors)), VALUES: json.dumps(values).encode()}
         manifest = {"update": update, "sha256": {name: sha256(content) for name, content in files.items()}}
         temporary = self.folder / f"{TEMPORARY}{os.getpid()}-{path.name}"
-        temporary.mkdir()
-        for name, content in {**files, MANIFEST: json.dumps(manifest, indent=1).encode()}.items():
-            write_synced(temporary / name, content)
-        sync_folder(temporary)
+        with room_for(path, temporary):
+            temporary.mkdir()
+            for name, content in {**files, MANIFEST: json.dumps(manifest, indent=1).encode()}.items():
+                write_synced(temporary / name, content)
+            sync_folder(temporary)
         if path.exists():  # the same update again: a run that was stopped there and went on
             remove_atomic(path)
         temporary.rename(path)
@@ -63,8 +73,13 @@ class Checkpoints:
             return []
         return sorted(path for path in self.folder.iterdir() if _NAME.match(path.name))
 
-    def load(self, *, on_damage: Callable[[str], None] | None = None) -> tuple[State, dict[str, Any]] | None:
-        """Return the newest checkpoint that is whole, or None if there is none yet.
+    def load(
+        self,
+        check: Callable[[State, dict[str, Any]], None] | None = None,
+        *,
+        on_damage: Callable[[str], None] | None = None,
+    ) -> tuple[State, dict[str, Any]] | None:
+        """Return the newest checkpoint that is whole and passes `check`, or None if there is none yet.
 
         A damaged one is passed over for the one before, which `on_damage` is told in words. When all are damaged, an
         error says so: the run is then better trained again.
@@ -72,7 +87,10 @@ class Checkpoints:
         paths = self.paths()
         for path in reversed(paths):
             try:
-                return read_checkpoint(path)
+                tensors, values = read_checkpoint(path)
+                if check is not None:
+                    _checked(path, tensors, values, check)
+                return tensors, values
             except DamagedCheckpointError as error:
                 if on_damage is not None:
                     on_damage(f"{error} Going back to the checkpoint before it.")
@@ -99,10 +117,17 @@ def read_checkpoint(path: Path) -> tuple[State, dict[str, Any]]:
         # A copy of each tensor lies aligned in memory, like those of a run that was never stopped.
         tensors = {name: value.clone() for name, value in tensors_from_bytes(contents[TENSORS]).items()}
         return tensors, json.loads(contents[VALUES])
-    except (OSError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError, SafetensorError) as error:
+    except DamagedCheckpointError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, RecursionError, MemoryError, SafetensorError) as error:
         raise DamagedCheckpointError(f"The checkpoint {path} cannot be read ({type(error).__name__}).") from error
 
 
-def detached(tensors: State) -> State:
-    """Return plain copies on the CPU that share no memory, as safetensors wants them."""
-    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in tensors.items()}
+def _checked(
+    path: Path, tensors: State, values: dict[str, Any], check: Callable[[State, dict[str, Any]], None]
+) -> None:
+    """Raise what `check` finds wrong as damage of this checkpoint."""
+    try:
+        check(tensors, values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedCheckpointError(f"The checkpoint {path} does not fit this run: {error}") from error

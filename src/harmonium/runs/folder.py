@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,16 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import tomli_w
-from safetensors.torch import load_file
-from safetensors.torch import save as tensors_to_bytes
 
 from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, write_atomic
-from harmonium.runs.checkpoints import Checkpoints, detached
+from harmonium.runs.checkpoints import Checkpoints
+from harmonium.runs.lock import LOCK, locked
+from harmonium.runs.plain import check_plain
+from harmonium.runs.tensor_file import read_tensors, write_tensors
 from harmonium.types import State
 
 CONFIG, METRICS, TIMING = "config.toml", "metrics.jsonl", "timing.jsonl"
 MODEL, EVALUATION, REPORT = "model.safetensors", "evaluation.json", "report.html"
-CHECKPOINTS, FIGURES, LOCK = "checkpoints", "figures", ".lock"
+CHECKPOINTS, FIGURES = "checkpoints", "figures"
 FILES = (CONFIG, METRICS, TIMING, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
 
 
@@ -50,10 +50,23 @@ class RunFolder:
 
     def write_settings(self, settings: Mapping[str, Any], *, overwrite: bool = False) -> None:
         """Make the folder with these settings. A run that is there already is kept, unless `overwrite`."""
+        self._check_free(overwrite=overwrite)  # nothing is made in a folder that is somebody else's
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder):
+            held = self._check_free(overwrite=overwrite)
+            for name in sorted(held & set(FILES), key=FILES.index, reverse=True):  # the configuration last
+                remove_atomic(self.folder / name)
+            remove_temporary(self.folder)
+            write_atomic(self.folder / CONFIG, tomli_w.dumps(settings).encode())
+
+    def _check_free(self, *, overwrite: bool) -> set[str]:
+        """Raise unless a run may be made here; return the names of what is in the folder."""
         path = self.folder
         if path.exists() and not path.is_dir():
             raise ValueError(f"{path} is a file. Choose another folder for the run.")
-        held = {item.name for item in path.iterdir() if not _unfinished(item)} if path.is_dir() else set()
+        if not path.is_dir():
+            return set()
+        held = {item.name for item in path.iterdir() if not _unfinished(item)}
         if held and CONFIG not in held:
             raise ValueError(f"{path} is a folder with other things in it. Choose a new folder for the run.")
         if held and not overwrite:
@@ -61,22 +74,19 @@ class RunFolder:
                 f"{path} already holds a run. Go on with it (harmonium resume {path}), choose another folder with "
                 "--output, or replace it with --overwrite."
             )
-        path.mkdir(parents=True, exist_ok=True)
-        for name in sorted(held & set(FILES), key=FILES.index, reverse=True):  # the configuration last
-            remove_atomic(path / name)
-        remove_temporary(path)
-        write_atomic(path / CONFIG, tomli_w.dumps(settings).encode())
+        check_plain(path)
+        return held
 
     def parameters(self, device: str = "cpu") -> State:
         """Return what `model.safetensors` holds."""
         path = self.folder / MODEL
         if not path.is_file():
             raise ValueError(f"{self.folder} has no model yet. Train it with: harmonium resume {self.folder}")
-        return load_file(path, device=device)
+        return read_tensors(path, device=device)
 
     def write_model(self, parameters: State) -> None:
         """Write the parameters."""
-        write_atomic(self.folder / MODEL, tensors_to_bytes(detached(parameters)))
+        write_tensors(self.folder / MODEL, parameters)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return the records of the epochs so far, in order."""
@@ -114,13 +124,8 @@ class RunFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the run: a second process that wants to write it is refused. Cleans up after a killed one."""
-        with (self.folder / LOCK).open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ValueError(
-                    f"{self.folder} is being trained by another process. Wait, or stop that one."
-                ) from None
+        check_plain(self.folder)
+        with locked(self.folder):
             remove_temporary(self.folder)
             self.checkpoints.tidy()
             yield

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from harmonium.learning import Callback, Training
 from harmonium.learning.state import restore, snapshot
+from harmonium.learning.state_check import check_state
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.runs.folder import METRICS, TIMING, RunFolder
 from harmonium.types import State
@@ -50,7 +52,7 @@ class Recorder(Callback):
         A training that was killed at any moment and is run again ends with the same bits: parameters, chains and
         metrics. `on_message` is told of damaged files.
         """
-        found = self.folder.checkpoints.load(on_damage=on_message)
+        found = self.folder.checkpoints.load(partial(check_state, training), on_damage=on_message)
         if found is not None:
             restore(training, *found)
         training.run()

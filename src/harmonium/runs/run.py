@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from harmonium.data import DATASETS, Data
@@ -15,6 +14,7 @@ from harmonium.runs.build import build_model, prepare
 from harmonium.runs.config import read_toml, resolve
 from harmonium.runs.folder import CONFIG, MODEL, Listed, RunFolder
 from harmonium.runs.kinds import KINDS, AnyKind
+from harmonium.runs.plain import check_plain
 from harmonium.runs.settings import Config
 from harmonium.runs.trained import Trained
 from harmonium.runs.values import Prepared
@@ -38,12 +38,19 @@ class Run(RunFolder):
     def open(cls, folder: str | Path) -> Run:
         """Open a run that is there."""
         path = Path(folder)
+        if path.is_dir():
+            check_plain(path)
         if not (path / CONFIG).is_file():
             raise ValueError(f"{path} holds no run: there is no {CONFIG} in it. `harmonium list` shows the runs.")
         settings = read_toml(path / CONFIG)
         if "experiment" in settings:
             raise ValueError(f"{path} holds an experiment, not a run of one model: resume and report take it.")
         return cls(path, resolve(settings))
+
+    def check_unchanged(self) -> None:
+        """Raise if another process has made another run in this folder since it was opened."""
+        if Run.open(self.folder).config != self.config:
+            raise ValueError(f"{self.folder} holds another run by now. Choose another folder with --output.")
 
     @property
     def kind(self) -> AnyKind:
@@ -77,7 +84,7 @@ class Run(RunFolder):
             parameters = self.parameters(self.config.run.device)
             model = self.untrained()
             model.load_state_dict(parameters)
-        except (SafetensorError, RuntimeError) as error:
+        except RuntimeError as error:
             path = self.folder / MODEL
             raise ValueError(f"{path} does not hold the parameters of {self.config.model.kind}: {error}") from error
         return model.eval()

@@ -19,6 +19,7 @@ def train(run: Run, *, callbacks: Sequence[Callback] = (), on_message: Callable[
     A callback may set `training.stop`: the state is then saved where it is. `on_message` is told of damaged files.
     """
     with run.writing():
+        run.check_unchanged()
         section = run.config.run
         if section.threads is not None:
             torch.set_num_threads(section.threads)

@@ -27,9 +27,9 @@ from harmonium.learning.starts import initialize_layers, layer_rates
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import DBN, RBM
 from harmonium.runs.atomic import write_atomic
-from harmonium.runs.checkpoints import detached
 from harmonium.runs.folder import MODEL
 from harmonium.runs.recorder import Recorder
+from harmonium.runs.tensor_file import detached
 
 SPREAD = 0.3
 """Of the fields at which the convolutional machines start."""
