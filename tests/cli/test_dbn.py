@@ -75,3 +75,9 @@ def test_the_kinds_of_models_are_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(name in out for name in KINDS) and "deep belief network; learns images" in out
     assert run(["train", "--help"]) == 0
     assert "--model dbn: deep belief network" in capsys.readouterr().out
+
+
+def test_what_cannot_be_trained_leaves_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", "--data", "digits", "--model", "dbn", "--epochs", "1", "--threads", "1", "-q"]) == 2
+    assert "must be at least 2" in capsys.readouterr().err
+    assert not Path("runs").exists()

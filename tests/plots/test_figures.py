@@ -305,3 +305,19 @@ def area(vertices: np.ndarray) -> float:
     """The area of a polygon, by the shoelace formula."""
     x, y = vertices[:, 0], vertices[:, 1]
     return abs(float(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1)))) / 2
+
+
+def test_inpainting_keeps_an_image_in_its_column() -> None:
+    """More images than fit side by side go on in blocks of three rows, each with its names."""
+    from harmonium.plots.grids import inpainting
+
+    n = 20
+    x = torch.arange(n).float().reshape(n, 1, 1, 1).expand(n, 1, 2, 2) / n
+    figure = inpainting(x, x, x, (1, 2, 2))
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert names == ["original", "given", "filled in"] * 2
+    sheet = figure.axes[0].images[0].get_array()
+    assert sheet.shape[:2] == (6 * 3 - 1, 16 * 3 - 1)
+    for row in range(3):
+        assert [round(float(sheet[3 * row, 3 * i, 0]) * n) for i in range(16)] == list(range(16))
+        assert [round(float(sheet[9 + 3 * row, 3 * i, 0]) * n) for i in range(4)] == list(range(16, 20))

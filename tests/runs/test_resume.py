@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -114,3 +115,42 @@ def test_the_average_is_what_is_kept(tmp_path: Path) -> None:
     for name, value in training.model.state_dict().items():
         assert torch.equal(kept[name], average[name])
         assert not torch.equal(kept[name], value)
+
+
+def test_a_finished_run_goes_on_as_if_it_had_been_made_longer(tmp_path: Path) -> None:
+    """At a constant rate; a schedule begins anew, and a run whose settings say so from the start has the same bits."""
+    for name, schedule in (("constant", "constant"), ("falling", "linear")):
+        settings = {
+            "data": {"name": "bars-and-stripes"},
+            "model": {"n_hidden": 4},
+            "training": {"n_chains": 8, "schedule": schedule, "epochs": 2, "restarts": []},
+            "run": {"threads": 1},
+        }
+        run = Run.create(tmp_path / name, resolve(settings))
+        train(run)
+        with pytest.raises(ValueError, match="made for 2 epochs"):
+            run.extend(2)
+        run.extend(5)
+        train(Run.open(run.folder))
+        restarts = [] if schedule == "constant" else [2]
+        longer = merge(settings, {"training": {"epochs": 5, "restarts": restarts}})
+        train(Run.create(tmp_path / f"{name}-at-once", resolve(longer)))
+        assert fingerprint(run.folder) == fingerprint(tmp_path / f"{name}-at-once")
+        rates = [record["learning_rate"] for record in run.metrics()]
+        assert len(rates) == 5
+        expected = [0.1] * 5 if schedule == "constant" else [0.1, 0.05, 0.1, 0.2 / 3, 0.1 / 3]
+        assert rates == pytest.approx(expected)
+
+
+def test_a_run_whose_data_have_moved(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    np.save(first / "x.npy", (np.arange(120).reshape(30, 4) % 3 == 0).astype(np.uint8))
+    settings = {"data": {"name": str(first / "x.npy")}, "model": {"n_hidden": 2}, "run": {"threads": 1}}
+    run = Run.create(tmp_path / "run", resolve(merge(settings, {"training": {"epochs": 1}})))
+    train(run)
+    first.rename(second)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    with pytest.raises(ValueError, match="neither a known data set nor an existing path"):
+        Run.open(tmp_path / "moved").data()
+    assert len(Run.open(tmp_path / "moved", data_dir=second).data().train) > 0

@@ -24,6 +24,7 @@ from harmonium.cli.options import (
 )
 from harmonium.cli.show import Show
 from harmonium.runs import Config, Run, next_folder, prepare, resolve, settled
+from harmonium.runs.build import build_training
 from harmonium.runs.config import chosen, merge, read_toml
 
 RUNS = Path("runs")
@@ -85,15 +86,29 @@ def train_command(
     start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet))
 
 
-def resume_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) -> None:
+def resume_command(
+    run: RunFolder,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Go on to this epoch, also where the run was made for fewer.", show_default=False),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
     """Go on with a run that was stopped or killed.
 
-    It ends exactly, bit for bit, as if it had never been interrupted. A run that is finished is only evaluated again.
-    The folder of an experiment goes on as well.
+    It ends exactly, bit for bit, as if it had never been interrupted. A run that is finished is only evaluated again,
+    unless --epochs says that it goes on: at a constant rate it then ends as if it had been made for so many; a schedule
+    begins anew over the epochs that are added. The folder of an experiment goes on as well.
     """
-    opened, show = open_any(run), Show(as_json=as_json, quiet=quiet)
+    opened, show = open_any(run, data_dir), Show(as_json=as_json, quiet=quiet)
     if isinstance(opened, Run):
+        if epochs is not None:
+            opened.extend(epochs)
         finish(opened, show)
+    elif epochs is not None:
+        raise ValueError(f"{run} holds an experiment, whose epochs its recipe says. Leave --epochs out.")
     else:
         finish_experiment(opened, show)
 
@@ -121,7 +136,8 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> N
     folder = next_folder(RUNS, config) if output is None else output
     config = settled(config)
     show.config(folder, config)
-    prepared = prepare(config)  # what is wrong with the data is said before a folder is made
+    prepared = prepare(config)
+    build_training(config, prepared)  # what is wrong with data or settings is said before a folder is made
     run = Run.create(folder, config, overwrite=overwrite)
     run.prepared = prepared
     finish(run, show)

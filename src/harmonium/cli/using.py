@@ -50,11 +50,12 @@ def sample_command(
         ),
     ] = None,
     seed: UseSeed = 0,
+    data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Draw samples from a trained model: pictures, an array, or the rows of a table."""
-    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    opened, show = Run.open(run, data_dir=data_dir), Show(as_json=as_json, quiet=quiet)
     path = output or opened.folder / f"samples{suffix(opened)}"
     check_suffix(path, (".png", ".npy", ".csv"))
     with StopSignals().installed(), show.warnings():
@@ -81,6 +82,7 @@ def inpaint_command(
         ),
     ] = None,
     seed: UseSeed = 0,
+    data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -88,15 +90,17 @@ def inpaint_command(
 
     A picture shows the originals, what was given, and what was filled in; an array or a table has the filled samples.
     """
-    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    opened, show = Run.open(run, data_dir=data_dir), Show(as_json=as_json, quiet=quiet)
     path = output or opened.folder / f"inpainting{suffix(opened)}"
     check_suffix(path, (".png", ".npy", ".csv"))
     with StopSignals().installed(), show.warnings():
         result = inpaint(opened, missing, n=n, n_steps=steps, seed=seed)
         if path.suffix == ".png":
-            gray = (result.original.max() + result.original.min()) / 2
-            given = torch.where(result.given.isnan(), gray, result.given)
-            write_samples(opened, torch.cat([result.original, given, result.filled]), path)
+            from harmonium.plots import inpainting
+
+            require_images(opened)
+            figure = inpainting(result.original, result.given, result.filled, opened.data().shape)
+            figure.savefig(path, bbox_inches="tight", pad_inches=0.06)
         else:
             write_samples(opened, result.filled, path)
     show.event("inpainting", path=str(path), n=len(result.filled), missing=missing, steps=steps)
@@ -120,6 +124,7 @@ def evaluate_command(
             exists=True, dir_okay=False, help="Weight file of Inception-v3 to score images with: it is then FID."
         ),
     ] = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -132,7 +137,7 @@ def evaluate_command(
     """
     if inception is not None and samples is None:
         raise ValueError("--inception scores images that are drawn. Say how many with --samples, such as 2000.")
-    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    opened, show = Run.open(run, data_dir=data_dir), Show(as_json=as_json, quiet=quiet)
     with StopSignals().installed(), show.warnings():
         drawn = {}
         if samples is not None:
@@ -144,9 +149,9 @@ def evaluate_command(
         show.line(drawn[part]["text"])
 
 
-def report_command(run: RunFolder, as_json: Json = False, quiet: Quiet = False) -> None:
+def report_command(run: RunFolder, data_dir: DataDir = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Draw the figures of a run, or of an experiment, again and write its report.html."""
-    opened, show = open_any(run), Show(as_json=as_json, quiet=quiet)
+    opened, show = open_any(run, data_dir), Show(as_json=as_json, quiet=quiet)
     with StopSignals().installed(), show.warnings():
         write_report(opened, show)
 
@@ -240,6 +245,11 @@ def write_samples(run: Run, x: Tensor, path: Path) -> None:
     else:
         from harmonium.plots import save_grid
 
-        if len(run.data().shape) != 3:
-            raise ValueError(f"Samples of {run.data().name} are not images. Write them to a .npy or .csv file.")
+        require_images(run)
         save_grid(x, run.data().shape, path)
+
+
+def require_images(run: Run) -> None:
+    """Raise unless the samples of a run can be drawn."""
+    if len(run.data().shape) != 3:
+        raise ValueError(f"Samples of {run.data().name} are not images. Write them to a .npy or .csv file.")

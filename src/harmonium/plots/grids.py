@@ -21,6 +21,7 @@ BETWEEN, UNKNOWN = (0.58, 0.62, 0.67), (0.62, 0.80, 0.95)
 """The colors, as red, green and blue, of the gaps between images and of pixels that are not known."""
 
 _GAP = 1
+_WIDEST = 16  # images in a row
 
 
 def image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
@@ -169,14 +170,19 @@ def save_grid(
 
 
 def _rows(rows: dict[str, Tensor], shape: Sequence[int], limits: Limits) -> Figure:
-    """Return named rows of images, one below the other."""
+    """Return named rows of images, one below the other; more than 16 go on in a block of rows below."""
     counts = {len(x) for x in rows.values()}
     if len(counts) != 1:
         raise ValueError(f"All rows must hold the same number of images. Got { {k: len(x) for k, x in rows.items()} }.")
-    flat = torch.cat([x.reshape(len(x), -1) for x in rows.values()])
-    figure, axes = _sheet(mosaic(flat, shape, counts.pop(), limits=limits), "")
+    n = counts.pop()
+    n_columns, n_blocks = min(n, _WIDEST), -(-n // _WIDEST)
+    flat = torch.stack([x.reshape(n, -1) for x in rows.values()])
+    blank = flat.new_full((len(rows), n_columns * n_blocks - n, flat.shape[-1]), limits[1])
+    blocks = torch.cat([flat, blank], 1).unflatten(1, (n_blocks, n_columns)).transpose(0, 1)
+    figure, axes = _sheet(mosaic(blocks.flatten(end_dim=2), shape, n_columns, limits=limits), "")
     _, height, _ = image_shape(shape)
-    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in range(len(rows))], list(rows))
+    places = range(len(rows) * n_blocks)
+    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in places], list(rows) * n_blocks)
     return figure
 
 

@@ -52,15 +52,18 @@ def build_transforms(section: TrainingSection, centering: Callable[[], Transform
 def build_schedule(section: TrainingSection, optimizer: torch.optim.Optimizer, turns: int = 1) -> LambdaLR | None:
     """Return the schedule of the learning rate, from `learning_rate` towards `final_learning_rate` over the epochs.
 
-    With several turns it starts anew at each.
+    With several turns it starts anew at each, and so it does at the `restarts` of a run that was made longer.
     """
     if section.schedule == "constant":
         return None
     final = section.final_learning_rate / section.learning_rate
 
+    ends = [0, *section.restarts, section.epochs]
+
     def factor(epoch: int) -> float:
-        n = max(1, section.epochs)
-        share = min(1.0, epoch / n) if turns == 1 else epoch * turns % n / n
+        start = max(end for end in ends[:-1] if end <= epoch)
+        n = max(1, ends[ends.index(start) + 1] - start)
+        share = min(1.0, (epoch - start) / n) if turns == 1 else (epoch - start) * turns % n / n
         if section.schedule == "cosine":
             share = (1 - math.cos(math.pi * share)) / 2
         return 1 + (final - 1) * share

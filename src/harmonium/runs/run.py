@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from harmonium.data import DATASETS, Data
+from harmonium.runs.atomic import write_atomic
 from harmonium.runs.build import build_model, prepare
 from harmonium.runs.config import read_toml, resolve
 from harmonium.runs.folder import CONFIG, MODEL, Listed, RunFolder
@@ -35,8 +37,8 @@ class Run(RunFolder):
         return run
 
     @classmethod
-    def open(cls, folder: str | Path) -> Run:
-        """Open a run that is there."""
+    def open(cls, folder: str | Path, *, data_dir: str | Path | None = None) -> Run:
+        """Open a run that is there; `data_dir` is where its data are now, if they have moved."""
         path = Path(folder)
         if path.is_dir():
             check_plain(path)
@@ -45,7 +47,26 @@ class Run(RunFolder):
         settings = read_toml(path / CONFIG)
         if "experiment" in settings:
             raise ValueError(f"{path} holds an experiment, not a run of one model: resume and report take it.")
-        return cls(path, resolve(settings))
+        return cls(path, relocated(resolve(settings), data_dir))
+
+    def extend(self, epochs: int) -> None:
+        """Let the run go on to a later epoch than it was made for.
+
+        At a constant rate it ends with the same bits as a run that was made for so many. A schedule that has come to
+        its end begins anew, from the rate of the start, over the epochs that are added (`[training] restarts`).
+        """
+        section = self.config.training
+        if epochs <= section.epochs:
+            raise ValueError(
+                f"{self.folder} is made for {section.epochs} epochs, of which {self.n_epochs} are done. Give more with "
+                f"--epochs, or leave it out."
+            )
+        changed: dict[str, Any] = {"epochs": epochs}
+        if section.schedule != "constant":
+            changed["restarts"] = [*section.restarts, section.epochs]
+        self.config = self.config.model_copy(update={"training": section.model_copy(update=changed)})
+        self.kind.task(self.config, self.prepared, self.untrained(), generator=torch.Generator())  # raises if it cannot
+        write_atomic(self.folder / CONFIG, self.config.to_toml().encode())
 
     def check_unchanged(self) -> None:
         """Raise if another process has made another run in this folder since it was opened."""
@@ -136,6 +157,17 @@ def settled(config: Config) -> Config:
     if run.threads is None:
         run = run.model_copy(update={"threads": torch.get_num_threads()})
     return config.model_copy(update={"data": data, "run": run})
+
+
+def relocated(config: Config, data_dir: str | Path | None) -> Config:
+    """Return the configuration with its data looked for in another folder; a file that is gone, by its name there."""
+    if data_dir is None:
+        return config
+    folder, changed = Path(data_dir).expanduser().resolve(), {}
+    moved = folder / Path(config.data.name).name
+    if config.data.name not in DATASETS and not Path(config.data.name).exists() and moved.exists():
+        changed["name"] = str(moved)
+    return config.model_copy(update={"data": config.data.model_copy(update={"data_dir": str(folder), **changed})})
 
 
 def next_folder(root: Path, config: Config) -> Path:

@@ -59,7 +59,7 @@ class ModelSection(Section):
 
 
 class TrainingSection(Section):
-    """How it learns. A rate, limit or target of 0 is off."""
+    """How it learns. A rate, limit or target of 0 is off. `restarts` are epochs at which the schedule begins anew."""
 
     epochs: int = Field(default=20, ge=0, description="Passes over the data.")
     batch_size: int = Field(default=128, ge=1, description="Samples in an update.")
@@ -77,6 +77,7 @@ class TrainingSection(Section):
         default="constant", description="constant, linear or cosine."
     )
     final_learning_rate: float = Field(default=0.0, ge=0, description="Learning rate at the end of a schedule.")
+    restarts: list[int] = Field(default_factory=list)
     momentum: float = Field(default=0.0, ge=0, lt=1, description="Momentum of sgd.")
     weight_decay: float = Field(default=0.0, ge=0, description="Decay of the weights.")
     l1_decay: float = Field(default=0.0, ge=0, description="Decay of the weights towards zero, all at one speed.")

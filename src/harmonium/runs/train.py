@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import torch
+from torch.optim.lr_scheduler import LambdaLR
 
 from harmonium.learning import Callback, Training
 from harmonium.runs.build import build_training
 from harmonium.runs.recorder import Recorder
 from harmonium.runs.run import Run
+
+
+class Restart(Callback):
+    """Begins the schedule of a finished run anew: its last checkpoint holds the rate of the end."""
+
+    def __init__(self, restarts: tuple[int, ...]) -> None:
+        self.restarts = restarts
+
+    def on_start(self, training: Training) -> None:
+        """Set the rate of the epoch that comes, where the schedule starts again with it."""
+        schedule = training.schedule
+        if isinstance(schedule, LambdaLR) and training.epoch in self.restarts and not training.position:
+            rates = zip(training.optimizer.param_groups, schedule.base_lrs, schedule.lr_lambdas, strict=True)
+            for group, rate, factor in rates:
+                group["lr"] = rate * factor(training.epoch)
 
 
 def train(run: Run, *, callbacks: Sequence[Callback] = (), on_message: Callable[[str], None] | None = None) -> Training:
@@ -24,6 +40,7 @@ def train(run: Run, *, callbacks: Sequence[Callback] = (), on_message: Callable[
         if section.threads is not None:
             torch.set_num_threads(section.threads)
         recorder = Recorder(run, seconds=section.checkpoint_seconds, updates=section.checkpoint_updates)
-        training = build_training(run.config, run.prepared, [recorder, *callbacks])
+        again = Restart(tuple(run.config.training.restarts))
+        training = build_training(run.config, run.prepared, [recorder, again, *callbacks])
         recorder.run(training, on_message=on_message)
         return training
