@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "using.report_command",
         "Draw the figures of a run, or of an experiment, again and write its report.html.",
     ),
+    "compare-objectives": (
+        "compare.compare_objectives_command",
+        "Compare learning rules: exact likelihood against seconds, on machines small enough to be counted.",
+    ),
     "list": ("using.list_command", "List the runs and experiments in a folder with their scores."),
     "info": (
         "using.info_command",

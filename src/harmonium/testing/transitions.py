@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from harmonium.models import RBM
-from harmonium.testing.machines import ExactLaw
+from harmonium.models.summation import configurations
 
 
 @torch.no_grad()
@@ -17,12 +17,12 @@ def gibbs_matrix(rbm: RBM) -> tuple[Tensor, Tensor]:
     >>> gibbs_matrix(tiny_rbm("Bernoulli", "Spin"))[1].sum(1).sub(1).abs().max().item() < 1e-12
     True
     """
-    n = rbm.visible.n_configurations()
-    law = ExactLaw(rbm, max_states=2**20)
-    if n is None or law.layers != list(rbm.layers):
+    sizes = [rbm.layer(name).n_configurations() for name in rbm.layers]
+    if None in sizes:
         raise ValueError(f"Only machines of finite layers have a matrix. Got {rbm.visible!r} and {rbm.hidden!r}.")
-    joint = (-rbm.energy(law.states)).reshape(n, -1)
-    return law.states["visible"].reshape(n, -1, *rbm.visible.shape)[:, 0], joint.softmax(1) @ joint.softmax(0).t()
+    v, h = (configurations(rbm, (name,), {})[name] for name in rbm.layers)
+    joint = -rbm.energy({"visible": v.unsqueeze(1), "hidden": h.expand(len(v), *h.shape)})
+    return v, joint.softmax(1) @ joint.softmax(0).t()
 
 
 def expected_cd_gradient(rbm: RBM, data: Tensor, n_steps: int) -> Tensor:

@@ -1,0 +1,1 @@
+"""Learning rules side by side on machines whose likelihood is counted."""
