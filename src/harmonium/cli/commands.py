@@ -35,7 +35,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "compare.compare_objectives_command",
         "Compare learning rules: exact likelihood against seconds, on machines small enough to be counted.",
     ),
-    "list": ("using.list_command", "List the runs and experiments in a folder with their scores."),
+    "compare": (
+        "comparing.compare_command",
+        "Compare runs: the settings that differ, likelihoods with paired differences, curves and samples on one page.",
+    ),
+    "list": (
+        "listing.list_command",
+        "List the runs and experiments in a folder with their scores and the settings that vary.",
+    ),
     "info": (
         "using.info_command",
         "Show versions, threads, kinds of models and data sets, with what to put where for those that are missing.",

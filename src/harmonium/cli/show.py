@@ -60,7 +60,7 @@ class Show:
     def table(self, table: Table) -> None:
         """Print a table."""
         if self.style in ("terminal", "plain"):
-            self.console.print(table)
+            self.console.print(table, soft_wrap=False)  # in the width that there is
 
     @contextmanager
     def warnings(self) -> Iterator[None]:

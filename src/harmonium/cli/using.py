@@ -1,4 +1,4 @@
-"""The commands that use a trained run: `sample`, `inpaint`, `evaluate`, `report`, `list`, `info`."""
+"""The commands that use a trained run: `sample`, `inpaint`, `evaluate`, `report`; and `info`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from harmonium.cli.opening import open_any
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
-from harmonium.cli.training import RUNS
 from harmonium.runs import (
     KINDS,
     Run,
     draw,
     evaluate,
-    find_folders,
     inpaint,
     inventory,
     score_samples,
@@ -154,34 +152,6 @@ def report_command(run: RunFolder, data_dir: DataDir = None, as_json: Json = Fal
     opened, show = open_any(run, data_dir), Show(as_json=as_json, quiet=quiet)
     with StopSignals().installed(), show.warnings():
         write_report(opened, show)
-
-
-def list_command(
-    folder: Annotated[Path, typer.Argument(help="Where the runs are.")] = RUNS,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """List the runs and experiments in a folder with their scores."""
-    show = Show(as_json=as_json, quiet=quiet)
-    table = Table("run", "data", "model", "size", "epochs", "score", box=None, pad_edge=False)
-    folders = find_folders(folder) if folder.is_dir() else []
-    for path in folders:
-        try:
-            run = open_any(path)
-        except ValueError as error:  # the others are listed all the same
-            show.warn(f"{path} cannot be opened: {error}")
-            continue
-        line, scores = run.listed(), run.evaluation() or {}
-        accuracy = scores.get("accuracy", {}).get("test", {})
-        event = {"folder": str(run.folder), "data": line.data, "model": line.model, "epochs": line.n_epochs}
-        event |= {"test": scores.get("test", {}), "score": line.score}
-        show.event("run", **event, **({"accuracy": accuracy} if accuracy else {}))
-        epochs = f"{line.n_epochs}/{line.epochs}"
-        table.add_row(str(run.folder), line.data, line.model, line.size, epochs, line.score or "–")
-    if folders:
-        show.table(table)
-    else:
-        show.line(f"There are no runs in {folder}. Make one with: harmonium demo")
 
 
 def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:

@@ -1,5 +1,6 @@
 """Pictures of what a model learned. Every function returns a matplotlib `Figure`; `write_report` makes a whole page."""
 
+from harmonium.plots.comparison import write_comparison
 from harmonium.plots.curves import curves
 from harmonium.plots.filters import filters, weight_heatmap
 from harmonium.plots.grids import (
@@ -35,6 +36,7 @@ __all__ = [
     "singular_values",
     "weight_heatmap",
     "weight_histogram",
+    "write_comparison",
     "write_panels",
     "write_report",
 ]

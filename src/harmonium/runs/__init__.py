@@ -2,6 +2,7 @@
 
 from harmonium.runs.build import prepare
 from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
+from harmonium.runs.compare import Compared, Difference, compare, differing_settings
 from harmonium.runs.config import ConfigError, read_config, resolve
 from harmonium.runs.export import write_array, write_table
 from harmonium.runs.folder import RunFolder, find_folders
@@ -20,9 +21,11 @@ __all__ = [
     "KINDS",
     "Available",
     "Checkpoints",
+    "Compared",
     "Config",
     "ConfigError",
     "DamagedCheckpointError",
+    "Difference",
     "Inpainting",
     "Kind",
     "Prepared",
@@ -30,6 +33,8 @@ __all__ = [
     "Run",
     "RunFolder",
     "Section",
+    "compare",
+    "differing_settings",
     "draw",
     "evaluate",
     "find_folders",
