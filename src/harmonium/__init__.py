@@ -43,6 +43,8 @@ __all__ = [
     "MLP",
     "NeuralEBM",
     "RBM",
+    "SubspaceRBM",
+    "TemporalRBM",
     "load",
     # samplers and inference
     "Gibbs",

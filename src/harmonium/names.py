@@ -23,6 +23,8 @@ from harmonium.models import BoltzmannMachine as BoltzmannMachine
 from harmonium.models import Conditioned as Conditioned
 from harmonium.models import Hopfield as Hopfield
 from harmonium.models import NeuralEBM as NeuralEBM
+from harmonium.models import SubspaceRBM as SubspaceRBM
+from harmonium.models import TemporalRBM as TemporalRBM
 from harmonium.models import load as load
 from harmonium.networks import MLP as MLP
 from harmonium.partition import ais as ais

@@ -6,6 +6,7 @@ from harmonium.data.base import Column, Data
 from harmonium.data.cifar import read_cifar
 from harmonium.data.directory import DataDirectory, MissingDataError
 from harmonium.data.extras import MissingExtraError
+from harmonium.data.films import bouncing_balls
 from harmonium.data.idx import read_idx
 from harmonium.data.images import read_images
 from harmonium.data.lattice import bars_and_stripes, ising, ising_law
@@ -42,6 +43,7 @@ __all__ = [
     "Whitening",
     "bars_and_stripes",
     "binarize",
+    "bouncing_balls",
     "checkerboard",
     "circles",
     "decode",

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harmonium.data import lattice, toys
+from harmonium.data import films, lattice, toys
 from harmonium.data.base import Data
 from harmonium.data.directory import DataDirectory
 from harmonium.data.extras import require
@@ -53,6 +53,22 @@ def ising(
     train, valid, test = x.split(counts(n_samples, THREE_WAYS))
     note = f"exact samples at beta {beta:.6g} on a {size}x{size} torus, spins 2x - 1; split 80/10/10"
     return Data("ising", train, valid, test, shape=(1, size, size), kind="binary", levels=1, note=note)
+
+
+def bouncing_balls(
+    directory: DataDirectory,
+    *,
+    generator: torch.Generator,
+    n_samples: int = 3_000,
+    n_frames: int = 20,
+    size: int = 15,
+    n_balls: int = 3,
+) -> Data:
+    """Films of balls that bounce in a box, as 0/1."""
+    x = films.bouncing_balls(n_samples, n_frames=n_frames, size=size, n_balls=n_balls, generator=generator)
+    note = f"{n_balls} balls in {n_frames} frames of {size}x{size}, drawn; split 80/10/10"
+    splits = x.split(counts(n_samples, THREE_WAYS))
+    return Data.of_splits("bouncing-balls", splits, kind="binary", levels=1, note=note)
 
 
 def toy(name: str, draw: Callable[..., Tensor | tuple[Tensor, Tensor]]) -> Callable[..., Data]:

@@ -23,6 +23,7 @@ DATASETS: dict[str, Loader] = {
     "digits": embedded.digits,
     "bars-and-stripes": embedded.bars_and_stripes,
     "ising": embedded.ising,
+    "bouncing-balls": embedded.bouncing_balls,
     "moons": embedded.moons,
     "circles": embedded.circles,
     "mixture": embedded.mixture,
@@ -42,7 +43,17 @@ DATASETS: dict[str, Loader] = {
 }
 """The known names and their loaders, `loader(directory, *, generator, **options) -> Data`."""
 
-EMBEDDED = ("digits", "bars-and-stripes", "ising", "moons", "circles", "mixture", "pinwheel", "checkerboard")
+EMBEDDED = (
+    "digits",
+    "bars-and-stripes",
+    "ising",
+    "bouncing-balls",
+    "moons",
+    "circles",
+    "mixture",
+    "pinwheel",
+    "checkerboard",
+)
 """The names that need no file."""
 
 

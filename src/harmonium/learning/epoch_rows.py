@@ -21,29 +21,26 @@ class EpochRows:
     def __init__(self) -> None:
         self.positive: list[State] = []
         self.negative: list[State] = []
-        self.n_wanted, self.n_seen, self.n_taken, self.n_next = 0, 0, 0, 0
+        self.n_wanted, self.n_seen, self.n_taken = 0, 0, 0
 
     def clear(self) -> None:
         """Forget the rows, for a new epoch."""
         self.positive, self.negative = [], []
-        self.n_wanted, self.n_seen, self.n_taken, self.n_next = 0, 0, 0, 0
+        self.n_wanted, self.n_seen, self.n_taken = 0, 0, 0
 
     def add(self, positive: State, negative: State, n: int, n_total: int) -> None:
         """See an update of n rows, of `n_total` in the epoch, and copy as many as are due."""
-        self.n_seen += n
-        if self.n_seen < self.n_next:
-            return
         if not self.n_wanted:
             n_numbers = sum(value[0].numel() for value in (*positive.values(), *negative.values()))
             self.n_wanted = min(max(_FEWEST, min(_MOST, 2 * n_total // n)), n_total, max(1, _MOST_NUMBERS // n_numbers))
+        self.n_seen += n
         due = min(n, self.n_wanted * min(self.n_seen, n_total) // n_total - self.n_taken)
-        if due >= min(n, _AT_ONCE) or (due > 0 and self.n_seen >= n_total):
-            self.n_taken += due
-            self.positive.append(_first(positive, due))
-            if negative:
-                self.negative.append(_first(negative, due))
-        wanted_next = self.n_taken + min(n, _AT_ONCE)
-        self.n_next = min(n_total, -(-wanted_next * n_total // self.n_wanted))
+        if due < 1 or (due < min(n, _AT_ONCE) and self.n_seen < n_total):
+            return
+        self.n_taken += due
+        self.positive.append(_first(positive, due))
+        if negative:
+            self.negative.append(_first(negative, due))
 
     def joined(self) -> tuple[State, State]:
         """Return the rows of both states so far."""
@@ -54,13 +51,13 @@ class EpochRows:
         positive, negative = self.joined()
         rows = {f"positive.{name}": value for name, value in positive.items()}
         rows |= {f"negative.{name}": value for name, value in negative.items()}
-        return {**rows, "counts": torch.tensor([self.n_wanted, self.n_seen, self.n_taken, self.n_next])}
+        return {**rows, "counts": torch.tensor([self.n_wanted, self.n_seen, self.n_taken])}
 
     def load_state_dict(self, state: State) -> None:
         """Take them up again."""
         self.clear()
         if "counts" in state:
-            self.n_wanted, self.n_seen, self.n_taken, self.n_next = state["counts"].tolist()
+            self.n_wanted, self.n_seen, self.n_taken = state["counts"].tolist()
         for prefix, parts in (("positive.", self.positive), ("negative.", self.negative)):
             rows = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
             if rows:

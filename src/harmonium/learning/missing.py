@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.learning.batches import Batches
-from harmonium.models import BoltzmannMachine, Conditioned
+from harmonium.models import BoltzmannMachine, Conditioned, TemporalRBM
 from harmonium.samplers import Gibbs
 from harmonium.types import State
 
@@ -40,6 +40,11 @@ class MissingValues:
         if not isinstance(self.model, BoltzmannMachine):
             raise TypeError(
                 f"Missing values need a BoltzmannMachine, which can draw them. Got {type(self.model).__name__}."
+            )
+        if isinstance(self.model, TemporalRBM):
+            raise ValueError(
+                "Sequences hold NaN, and a temporal machine does not learn from missing values. Fill them in first, "
+                "with harmonium.samplers.in_time.complete and a machine trained on whole sequences."
             )
         if name in self.model.given:
             raise ValueError(f"Layer {name!r} is a condition and cannot be drawn. Fill in its missing values first.")

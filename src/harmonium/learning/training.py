@@ -293,10 +293,10 @@ class Training:
         if isinstance(self.model, BoltzmannMachine):
             observed = {name: value for name, value in positive.items() if name not in hidden}
             try:
-                positive = self.model.fill(observed).state
+                positive = self.model.fill(self.model.state(observed)).state
             except ValueError:  # tied layers: they stay where the updates had them
                 positive = dict(positive)
-            hidden = hidden or tuple(name for name in positive if name not in observed)
+            hidden = hidden or tuple(name for name in self.model.layers if name not in observed)
         if not negative and self.phases is not None:
             negative = self.phases.negative
         return Phases(positive, negative, hidden)

@@ -11,7 +11,9 @@ from harmonium.models.network_energy import NetworkEnergy
 from harmonium.models.neural import NeuralEBM
 from harmonium.models.rbm import RBM
 from harmonium.models.stored import Stored, load
+from harmonium.models.subspace_rbm import SubspaceRBM
 from harmonium.models.tempered import Tempered
+from harmonium.models.temporal_rbm import TemporalRBM
 
 __all__ = [
     "BoltzmannMachine",
@@ -25,6 +27,8 @@ __all__ = [
     "NeuralEBM",
     "RBM",
     "Stored",
+    "SubspaceRBM",
     "Tempered",
+    "TemporalRBM",
     "load",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -71,10 +71,12 @@ class Conditioned(BoltzmannMachine):
         """Return `Σ Φ(x)`, the given values included."""
         return self.machine.interaction(self.values | state)
 
-    def add_gradient(self, full: State, weight: Tensor | float, present: State | None = None) -> None:
+    def add_gradient(
+        self, full: State, weight: Tensor | float, present: State | None = None, moments: Sequence[State] = ()
+    ) -> None:
         """Add the gradient at a full state and the given values."""
         held = self.values
-        super().add_gradient(held | full, weight, None if present is None else held | present)
+        super().add_gradient(held | full, weight, None if present is None else held | present, moments)
 
     def bias_field(self, layer: str) -> Tensor:
         """Return the field that the biases and the given values put on a layer."""

@@ -21,7 +21,8 @@ MAX_ENUMERATED = 256
 class Graph:
     """The layers of a machine, its terms, and the layers that are given.
 
-    Blocks are groups of layers that no coupling ties. A given layer is a condition: it is in no block.
+    Blocks are groups of layers that are drawn at once given the others: no coupling ties them, or they are a gate and
+    its groups (`joint`). A given layer is a condition: it is in no block.
     """
 
     def __init__(self, layers: Mapping[str, Units], terms: Sequence[Term], given: Iterable[str] = ()) -> None:
@@ -55,7 +56,11 @@ class Graph:
         }
         pairs = (pair for names, _ in self.terms for pair in permutations(names, 2))
         self.tied = frozenset(pair for pair in pairs if not set(pair) & set(self.given))
+        self.joint = self._gate_with_groups()
         self.blocks = _independent_blocks(tuple(self.layers), self.tied)
+        if self.joint:
+            rest = (tuple(name for name in block if name not in self.joint) for block in self.blocks)
+            self.blocks = (*filter(None, rest), self.joint)
         self._summations: dict[tuple[str, ...], Summation] = {}
 
     def with_given(self, more: Iterable[str]) -> Graph:
@@ -108,6 +113,15 @@ class Graph:
                     return ()
                 found |= set(others)
         return tuple(name for name in missing if name in found)
+
+    def _gate_with_groups(self) -> tuple[str, ...]:
+        """Return a gate and its groups, () if there are none; the data layer is not among them."""
+        others = tuple(self.layers)[1:]
+        for gate in others:
+            gated = self._gated_by(gate, tuple(name for name in others if name != gate))
+            if gated and not self._ties_within(gated):
+                return (gate, *gated)
+        return ()
 
     def _fewest(self, missing: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return the layers with the fewest configurations whose absence leaves no ties, if they are few enough."""

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Symmetric
+from harmonium.models.gate_fields import draw_gate, gate_fields, gate_log_weights, gate_means, gate_moments
 from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
 from harmonium.models.stored import Stored
-from harmonium.models.summation import configurations, draw_counted, draw_gate, expected, gate_log_weights, gate_means
+from harmonium.models.summation import configurations, draw_counted, expected
 from harmonium.types import Filled, State, Values, as_state, check_dtype, weighted_sum, without_gradient
 from harmonium.units import Units
 
@@ -38,6 +39,11 @@ class BoltzmannMachine(Stored):
         self.units = nn.ModuleDict(units)
         self.graph = Graph(units, terms, given)
         self.couplings = nn.ModuleList(coupling for _, coupling in self.graph.terms)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the values of its conditions follow from its parameters: autograd then takes the gradient."""
+        return False
 
     @property
     def terms(self) -> list[Term]:
@@ -172,7 +178,8 @@ class BoltzmannMachine(Stored):
             total = total - self.layer(name).total(self.layer(name).log_partition(self.field(name, present)))
         if summation.gate is not None:
             units = self.layer(summation.gate)
-            total = total - units.total(gate_log_weights(self, summation, present).logsumexp(-1))
+            fields = gate_fields(self, summation, present)
+            total = total - units.total(gate_log_weights(self, summation, fields).logsumexp(-1))
         return total
 
     def _missing(self, present: State) -> tuple[str, ...]:
@@ -198,7 +205,7 @@ class BoltzmannMachine(Stored):
         rest = tuple(name for name in missing if name != layer)
         summation = self.graph.summation(missing) if (layer, layer) not in self.graph.tied else None
         if summation is not None and summation.gate == layer:
-            return gate_log_weights(self, summation, present).softmax(-1)
+            return gate_log_weights(self, summation, gate_fields(self, summation, present)).softmax(-1)
         self.graph.summation(rest)  # raises if the others cannot be summed out
         if (units.n_configurations() or math.inf) > MAX_ENUMERATED:
             raise ValueError(
@@ -247,8 +254,8 @@ class BoltzmannMachine(Stored):
         if summation.counted:
             state |= draw_counted(self, summation.counted, present, generator=generator)
         if summation.gate is not None:
-            state |= draw_gate(self, summation, present, generator=generator)
-        for name in (*summation.gated, *summation.closed):
+            state |= draw_gate(self, summation, gate_fields(self, summation, present), generator=generator)
+        for name in summation.closed:
             state[name] = self.sample(name, state, generator=generator)
         return state
 
@@ -268,7 +275,7 @@ class BoltzmannMachine(Stored):
         return torch.stack(matrices).sum(0) if matrices else None
 
     def blocks(self) -> list[tuple[str, ...]]:
-        """Return groups of layers that no coupling ties: each is drawn at once given the others."""
+        """Return groups of layers that are drawn at once given the others: untied ones, or a gate and its groups."""
         return list(self.graph.blocks)
 
     def accumulate_grad(self, state: Values | Mapping[str, Values], weight: Tensor | float = 1.0) -> Filled:
@@ -278,20 +285,31 @@ class BoltzmannMachine(Stored):
         a closed form. Where tied layers are counted, autograd takes the gradient of their sum.
         """
         present = self.state(state)
-        summation = self.graph.summation(self._missing(present))
         with torch.no_grad():
             filled = self.fill(present)
-            if summation.is_closed:
-                self.add_gradient(filled.state, weight, present)
-                return filled
-        with torch.enable_grad():
-            (self.energy(present) * weight).sum().backward()
+        self.add_marginal_gradient(filled.state, weight, present)
         return filled
 
-    def add_gradient(self, full: State, weight: Tensor | float, present: State | None = None) -> None:
+    def add_marginal_gradient(self, full: State, weight: Tensor | float, present: State) -> None:
+        """Add the gradient of the energy of `present`, unchecked; `full` has the missing layers at their means.
+
+        A gate and its groups are not independent: their couplings are taken at each state of the gate, weighted by it.
+        """
+        summation = self.graph.summation(self._missing(present))
+        if summation.counted or any(_learns(self.layer(name)) for name in summation.gated):
+            with torch.enable_grad():
+                (self.energy(present) * weight).sum().backward()
+            return
+        with torch.no_grad():
+            moments = gate_moments(self, summation, present) if summation.gate is not None else []
+            self.add_gradient(full, weight, present, moments)
+
+    def add_gradient(
+        self, full: State, weight: Tensor | float, present: State | None = None, moments: Sequence[State] = ()
+    ) -> None:
         """Add the gradient at a full state as `accumulate_grad` does, unchecked: for the inner loop of learning.
 
-        Layers that `present` leaves out stand at their means and count as summed out.
+        Layers that `present` leaves out stand at their means and count as summed out. `moments` are those of a gate.
         """
         held = full if present is None else present
         batch = self.batch_shape(full)
@@ -302,12 +320,25 @@ class BoltzmannMachine(Stored):
         }
         scale = self.coupling_weight(weight, held)
         statistics = {name: self.statistic(name, value) for name, value in full.items()}
+        parts = [
+            statistics | {name: self.statistic(name, value).expand_as(full[name]) for name, value in moment.items()}
+            for moment in moments
+        ]
+        joint = set(moments[0]) if moments else set()
         for layers, coupling in self.graph.terms:
             if _learns(coupling):
-                coupling.accumulate_grad(-scale, *[statistics[name] for name in layers])
+                for part in parts if len(joint & set(layers)) > 1 else [statistics]:
+                    coupling.accumulate_grad(-scale, *[part[name] for name in layers])
         for name, units in self.graph.layers.items():
             if _learns(units):
                 work = weighted_sum(self.field(name, full) * statistics[name], weight, units.shape)
+                for coupling, to, others in self.graph.acting[name]:
+                    if (
+                        len(joint & {name, *others}) > 1
+                    ):  # the mean of a product, where the field took that of the means
+                        fields = [coupling.field(to, *[part[other] for other in others]) for part in parts]
+                        more = torch.stack(fields).sum(0) - coupling.field(to, *[statistics[other] for other in others])
+                        work = work + weighted_sum(more * statistics[name], scale, units.shape)
                 units.accumulate_grad(weight, work, full[name], summed_out=name not in held)
 
     def coupling_weight(self, weight: Tensor | float, state: State) -> Tensor | float:

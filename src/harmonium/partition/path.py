@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
+from harmonium.models.gate_fields import GateFields, draw_gate, gate_fields, gate_log_weights
 from harmonium.models.tempered import Tempered
 from harmonium.partition.proper import check_proper
 from harmonium.samplers import Gibbs
@@ -17,11 +18,15 @@ from harmonium.types import State, as_state
 
 @dataclass(frozen=True)
 class PathPoint:
-    """Where the chains are: the layers that are kept, and the fields on the layers that are summed out."""
+    """Where the chains are: the layers that are kept, and the fields on the layers that are summed out.
+
+    Where these are a gate and its groups, `gates` holds their fields.
+    """
 
     state: State
     fields: State
     linear: Tensor
+    gates: GateFields | None = None
 
 
 class MachinePath:
@@ -41,6 +46,7 @@ class MachinePath:
         others = [block for block in blocks if model.data_layer not in block]
         self.summed: tuple[str, ...] = (others or [()])[-1]
         self.kept = [block for block in model.blocks() if block != self.summed]
+        self.gating = model.graph.summation(self.summed) if self.summed and self.summed == model.graph.joint else None
 
     def log_z0(self) -> float:
         """Return log Z at β = 0, `Σ A(r)`."""
@@ -59,9 +65,10 @@ class MachinePath:
     def point(self, state: State) -> PathPoint:
         """Return a point of the path at these values of the kept layers."""
         kept = {name: state[name] for block in self.kept for name in block}
-        fields = {name: self.model.field(name, kept) for name in self.summed}
-        base = self._at(0.0).reference_interaction(kept)
-        return PathPoint(kept, fields, self.model.interaction(kept) - base)
+        linear = self.model.interaction(kept) - self._at(0.0).reference_interaction(kept)
+        if self.gating is not None:
+            return PathPoint(kept, {}, linear, gate_fields(self.model, self.gating, kept))
+        return PathPoint(kept, {name: self.model.field(name, kept) for name in self.summed}, linear)
 
     def log_ratio(self, point: PathPoint, beta: float, new: float) -> Tensor:
         """Return `log f_new(x) - log f_β(x)` of each chain, with `f_β = e^{-E_β}`, in float64."""
@@ -70,14 +77,27 @@ class MachinePath:
             units = self.model.layer(name)
             high = units.log_partition(self._at(new).temper(name, field))
             total = total + units.total(high.sub_(units.log_partition(self._at(beta).temper(name, field)))).double()
+        if point.gates is not None and self.gating is not None:
+            for at, sign in ((new, 1.0), (beta, -1.0)):
+                weights = gate_log_weights(self.model, self.gating, self._tempered_gates(point.gates, at))
+                total = total + sign * self.model.layer(self.summed[0]).total(weights.logsumexp(-1)).double()
         return total
+
+    def _tempered_gates(self, fields: GateFields, beta: float) -> GateFields:
+        law, gate = self._at(beta), self.summed[0]
+        groups = [{name: law.temper(name, field) for name, field in group.items()} for group in fields.groups]
+        return GateFields(law.temper(gate, fields.gate), groups)
 
     def advance(self, point: PathPoint, beta: float, *, generator: torch.Generator | None = None) -> PathPoint:
         """Make a Gibbs step at β: the summed-out layers first, from the fields at hand."""
         tempered, gibbs = self._at(beta), Gibbs()
         state = dict(point.state)
-        known = {name: tempered.temper(name, field) for name, field in point.fields.items()}
-        gibbs.draw_block(tempered, self.summed, state, fields=known, generator=generator)
+        if point.gates is not None and self.gating is not None:
+            fields = self._tempered_gates(point.gates, beta)
+            state |= draw_gate(self.model, self.gating, fields, generator=generator)
+        else:
+            known = {name: tempered.temper(name, field) for name, field in point.fields.items()}
+            gibbs.draw_block(tempered, self.summed, state, fields=known, generator=generator)
         for block in self.kept:
             gibbs.draw_block(tempered, block, state, generator=generator)
         return self.point(state)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the name of its file and a caption that says how to read it.
+    """A figure, or a PNG that is made already, with the name of its file and a caption that says how to read it.
 
     Charts are drawn light on dark where the reader prefers that; images keep their colors. `wide` ones take
     a whole row.
@@ -22,7 +22,7 @@ class Picture:
 
     name: str
     caption: str
-    figure: Figure
+    figure: Figure | bytes
     chart: bool = True
     wide: bool = False
 
@@ -38,6 +38,8 @@ class Section:
 
 def to_png(picture: Picture) -> bytes:
     """Return the picture as a PNG; margins around images and wide figures are cut."""
+    if isinstance(picture.figure, bytes):
+        return picture.figure
     buffer = io.BytesIO()
     trim: dict[str, Any] = {} if picture.chart and not picture.wide else {"bbox_inches": "tight", "pad_inches": 0.06}
     picture.figure.savefig(buffer, format="png", **trim)

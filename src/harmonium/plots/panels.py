@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from harmonium.plots.film import animated
 from harmonium.plots.filters import filters
 from harmonium.plots.grids import Limits, image_rows, sample_grid
 from harmonium.plots.page import Picture, Section
@@ -24,6 +25,7 @@ from harmonium.plots.style import (
 from harmonium.runs.panels import (
     Bars,
     Calibration,
+    Film,
     Filters,
     Heatmap,
     Histograms,
@@ -62,6 +64,11 @@ def _(shown: ImageGrid, limits: Limits | None = None) -> Picture:
 @draw_picture.register
 def _(shown: ImageRows, limits: Limits | None = None) -> Picture:
     return Picture(shown.name, shown.caption, image_rows(shown.rows), False, True)
+
+
+@draw_picture.register
+def _(shown: Film, limits: Limits | None = None) -> Picture:
+    return Picture(shown.name, shown.caption, animated(shown.films, limits=(0.0, 1.0)), False)
 
 
 @draw_picture.register

@@ -39,6 +39,13 @@ class ImageRows(Shown):
 
 
 @dataclass(frozen=True, eq=False)
+class Film(Shown):
+    """Films `(n, n_frames, channels, height, width)` in [0, 1] side by side, in motion."""
+
+    films: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class Filters(Shown):
     """The weights between the images that a machine sees and each of its hidden units, all on one scale.
 

@@ -19,9 +19,10 @@ from harmonium.units import Bernoulli, Spin
 class Gibbs(Sampler):
     """Draw each block of layers given the others (lab exercise, section 1): v | h, then h | v, and again.
 
-    Layers that no coupling ties are drawn at once. A layer tied to itself is drawn site by site. The blocks come in the
-    order of the machine's layers, so that a step of an RBM draws v | h and then h | v; `info["fields"]` holds the
-    fields of the last block, from which its means follow without another product.
+    Layers that no coupling ties are drawn at once, and so are a gate and its groups: the gate with the groups summed
+    out, then the groups. A layer tied to itself is drawn site by site. The blocks come in the order of the machine's
+    layers, so that a step of an RBM draws v | h and then h | v; `info["fields"]` holds the fields of the last block,
+    from which its means follow without another product; none where it is a gate with its groups.
 
     >>> Gibbs()
     Gibbs(clamp={})
@@ -40,6 +41,8 @@ class Gibbs(Sampler):
         state = {name: value for name, value in machine.state(x).items() if name in machine.layers}
         n = machine.batch_shape(state)
         for block in machine.blocks():
+            if set(machine.layers) - set(state) == set(block) and block == machine.graph.joint:
+                state = machine.draw_missing(state, generator=generator)
             for layer in block:
                 if layer not in state and not machine.ties(layer, layer):
                     tied = [name for name in machine.layers if name != layer and machine.ties(layer, name)]
@@ -74,6 +77,10 @@ class Gibbs(Sampler):
         `fields` are those that are known already. A layer tied to itself is drawn site by site and has none.
         """
         used: State = {}
+        if block == machine.graph.joint and not any(layer in self.clamp for layer in block):
+            rest = {name: value for name, value in state.items() if name not in block}
+            state.update(machine.draw_missing(rest, generator=generator))
+            return used
         for layer in block:
             if self.clamp.get(layer, False) is True:
                 continue

@@ -93,5 +93,5 @@ class CD(Contrastive):
         law, conditions, _ = law_of(model, positive.state)
         start = self._start(model, law, positive, generator)
         _, negative, drawn = sweep(law, start, self.n_steps, carry=False, generator=generator)
-        model.add_gradient(negative | conditions, -share, drawn | conditions)
+        model.add_marginal_gradient(negative | conditions, -share, drawn | conditions)
         return negative | conditions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
@@ -83,7 +84,7 @@ class Contrastive(Objective):
     ) -> Phases | None:
         """Add the gradient of the contrast to the gradients, in closed form; `weight` has one value a sample."""
         has_own_loss = type(self).loss is not Contrastive.loss  # of a class that changes it: autograd knows it
-        if has_own_loss or not isinstance(model, BoltzmannMachine):
+        if has_own_loss or not isinstance(model, BoltzmannMachine) or model.remembers:
             return super().accumulate_grad(model, batch, weight=weight, generator=generator)
         observed = as_state(batch, model.data_layer)
         pair = DensePair.of(model, observed) if weight is None else None
@@ -92,7 +93,7 @@ class Contrastive(Objective):
             if phases is not None:
                 return phases
         observed = model.state(observed)
-        n = len(observed[model.data_layer] if model.data_layer in observed else next(iter(observed.values())))
+        n = math.prod(model.batch_shape(observed))
         if weight is not None and not bool(weight.any()):
             return None  # nothing in this batch counts
         share = 1.0 / n if weight is None else weight / weight.sum()
@@ -181,9 +182,12 @@ def law_of(model: BoltzmannMachine, state: State, n: int | None = None) -> tuple
     """
     if not model.given:
         return model, {}, torch.arange(0)
-    n_rows = len(state[model.given[0]])
-    rows = torch.arange(n_rows if n is None else n, device=state[model.given[0]].device) % n_rows
-    conditions = {name: state[name] if n is None else state[name][rows] for name in model.given}
+    conditions = {name: state[name] for name in model.given}
+    if n is None:
+        return Conditioned(model, conditions), conditions, torch.arange(len(state[model.given[0]]))
+    flat = {name: value.reshape(-1, *model.layer(name).shape) for name, value in conditions.items()}
+    rows = torch.arange(n, device=state[model.given[0]].device) % len(flat[model.given[0]])
+    conditions = {name: value[rows] for name, value in flat.items()}
     return Conditioned(model, conditions), conditions, rows
 
 
@@ -215,6 +219,11 @@ def sweep(
     """
     gibbs = Gibbs()
     *first, last = machine.blocks()
+    if last == machine.graph.joint:
+        for _ in range(n_steps):
+            state, _ = gibbs.step(machine, state, generator=generator)
+        drawn = {name: value for name, value in state.items() if name not in last}
+        return state, machine.fill(machine.state(drawn)).state, drawn
     if len(drop_last_block(machine, dict.fromkeys(machine.layers, torch.empty(0)))) == len(machine.layers):
         for _ in range(n_steps):
             state, _ = gibbs.step(machine, state, generator=generator)

@@ -82,11 +82,9 @@ class FastPCD(PCD):
             for name, p in _learning(model):
                 if name in self.fast:
                     p.add_(self.fast[name])
-            try:
-                yield
-            finally:
-                for p, slow in kept:
-                    p.copy_(slow)
+            yield
+            for p, slow in kept:
+                p.copy_(slow)
 
     def state_dict(self) -> State:
         """Return the chains and the fast weights."""

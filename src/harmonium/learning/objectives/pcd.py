@@ -106,7 +106,7 @@ class PCD(Contrastive):
             return model.accumulate_grad(drawn, -weight).state
         start = self._chains(law, Gibbs(), generator)
         self.chains, negative, drawn = sweep(law, start, self.n_steps, carry=True, generator=generator)
-        model.add_gradient(negative | conditions, -weight, drawn | conditions)
+        model.add_marginal_gradient(negative | conditions, -weight, drawn | conditions)
         return negative | conditions
 
     def _weight(self, share: Tensor | float, rows: Tensor | None) -> Tensor | float:

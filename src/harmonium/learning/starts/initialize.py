@@ -26,6 +26,7 @@ def initialize(model: BoltzmannMachine, x: Values | Mapping[str, Values]) -> Non
         units = model.layer(name)
         rows = units.encoded(value[:_MAX_ROWS], like=some).to(dtype=some.dtype, device=some.device)
         units.check_shape(rows, name)
+        rows = rows.reshape(-1, *units.shape)  # of sequences every frame counts
         units.fit_parameters(rows)
         bias = model.graph.biases.get(name)
         if bias is not None:

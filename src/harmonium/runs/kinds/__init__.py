@@ -10,6 +10,8 @@ from harmonium.runs.kinds.gaussian_rbm import GaussianRBMKind as GaussianRBMKind
 from harmonium.runs.kinds.jem import JEMKind as JEMKind
 from harmonium.runs.kinds.dbn import DBNKind as DBNKind
 from harmonium.runs.kinds.hopfield import HopfieldKind as HopfieldKind
+from harmonium.runs.kinds.subspace_rbm import SubspaceRBMKind as SubspaceRBMKind
+from harmonium.runs.kinds.temporal_rbm import TemporalRBMKind as TemporalRBMKind
 # isort: on
 
 

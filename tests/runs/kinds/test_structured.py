@@ -1,0 +1,67 @@
+"""Kinds of structured machines on the command line: they train, resume exactly, are scored, drawn from and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.kill_resume import fingerprint
+from harmonium.learning import Callback, Training
+from harmonium.plots import write_report
+from harmonium.runs import Config, Run, draw, evaluate, resolve, train
+
+TINY: dict[str, dict[str, Any]] = {
+    "subspace-rbm": {
+        "data": {"name": "digits", "binarize": "threshold"},
+        "model": {"n_hidden": 4},
+        "training": {"epochs": 2, "n_chains": 10, "n_steps": 1, "batch_size": 200},
+    },
+    "temporal-rbm": {
+        "data": {"name": "bouncing-balls", "options": {"n_samples": 30, "n_frames": 8, "size": 6}},
+        "model": {"n_hidden": 5},
+        "temporal-rbm": {"order": 2, "recurrent": True},
+        "training": {"epochs": 2, "n_steps": 1},
+    },
+}
+PICTURES = {
+    "subspace-rbm": ("groups", "samples", "inpainting"),
+    "temporal-rbm": ("predictions", "strip", "film"),
+}
+SHAPES = {"subspace-rbm": (1, 8, 8), "temporal-rbm": (8, 6, 6)}
+
+
+def tiny(kind: str) -> Config:
+    settings = TINY[kind]
+    run = {"threads": 1, "ais_chains": 32, "ais_betas": 20}
+    return resolve(settings | {"model": {**settings.get("model", {}), "kind": kind}, "run": run})
+
+
+class StopAt(Callback):
+    """Stops after one update, as a signal would."""
+
+    def __init__(self, update: int) -> None:
+        self.update = update
+
+    def on_update(self, training: Training) -> None:
+        training.stop = training.update == self.update
+
+
+@pytest.mark.filterwarnings("ignore:log Z is not trustworthy")
+@pytest.mark.parametrize("kind", list(TINY))
+def test_it_trains_resumes_exactly_and_is_reported(kind: str, tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "whole", tiny(kind))
+    n_updates = train(run).update
+    stopped = tmp_path / "stopped"
+    assert train(Run.create(stopped, tiny(kind)), callbacks=[StopAt(n_updates - 2)]).update == n_updates - 2
+    assert fingerprint(stopped) != fingerprint(run.folder)  # control: it had not ended
+    train(Run.open(stopped))
+    assert fingerprint(stopped) == fingerprint(run.folder)
+    scores = evaluate(run)
+    assert {"error", "spread", "n"} <= set(scores["test"])
+    assert run.kind.lines(scores) and run.kind.headline(scores)
+    run.write_evaluation(scores)
+    write_report(run, n_steps=5)
+    assert all((run.folder / "figures" / f"{name}.png").stat().st_size > 0 for name in PICTURES[kind])
+    assert tuple(draw(run, 3, n_steps=2).shape) == (3, *SHAPES[kind])
