@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium import native
+from harmonium.display import html_table
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -110,6 +111,15 @@ class Estimate:
         values = torch.as_tensor(self.value, dtype=torch.float64)
         n = values.numel()
         return replace(self, **means, spread=(values.std() / n**0.5).item() if n > 1 else 0.0, n_samples=n)
+
+    def _repr_html_(self) -> str:
+        """Return the numbers as a table, for notebooks."""
+        shown = self.mean() if isinstance(self.value, Tensor) and self.value.ndim else self
+        rows: dict[str, Any] = {"value": f"{shown.value:.6g}", "error": f"{shown.error:.2g}", "kind": self.kind}
+        rows |= {"between": f"{shown.lower:.6g} and {shown.upper:.6g}"} if self.kind != "exact" else {}
+        rows |= {"over": f"{shown.n_samples:,} samples, ± {shown.spread:.2g}"} if shown.spread else {}
+        rows |= {} if self.trusted else {"do not rely on it": self.note}
+        return html_table(rows)
 
     def __str__(self) -> str:
         if isinstance(self.value, Tensor):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from harmonium.display import html_table
+
 KINDS = ("binary", "levels", "real", "table", "counts")
 """What a value is: 0 or 1; an integer in 0..levels; a real number; a column of a table; a count."""
 
@@ -111,6 +113,12 @@ class Data:
         targets = [None if y is None or len(y) == 0 else y for y in labels]
         shape = tuple(train.shape[1:])
         return cls(name, train, valid, test, targets[0], targets[1], targets[2], shape, kind, levels, columns, note)
+
+    def _repr_html_(self) -> str:
+        """Return what it holds as a table, for notebooks."""
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        rows = {name: f"{len(x):,} rows" for name, x in parts.items() if x is not None}
+        return html_table(rows | {"shape": tuple(self.shape), "kind": self.kind, "note": self.note}, self.name)
 
     def __str__(self) -> str:
         splits = {"train": self.train, "valid": self.valid, "test": self.test}

@@ -11,12 +11,14 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium.learning.batches import Batches, Source
+from harmonium.learning.callback import Callback
 from harmonium.learning.history import History
 from harmonium.learning.monitors import Monitor, default_monitors
 from harmonium.learning.objectives import CD, JointLikelihood, Objective, SummedLayers
 from harmonium.learning.objectives.base import require_objective
+from harmonium.learning.progress import Progress
 from harmonium.learning.starts import initialize, initialize_layers, layer_rates, spread_components
-from harmonium.learning.training import BatchTransform, Callback, Training
+from harmonium.learning.training import BatchTransform, Training
 from harmonium.learning.transforms import Transform
 from harmonium.models import DBN, RBM, BoltzmannMachine
 from harmonium.types import Values
@@ -44,6 +46,7 @@ def fit(
     transforms: Sequence[Transform] = (),
     schedule: LRScheduler | None = None,
     monitors: Sequence[Monitor] | None = None,
+    progress: bool = False,
 ) -> History:
     """Train a model by stochastic gradient descent on an objective and return its history.
 
@@ -54,7 +57,8 @@ def fit(
     from the model given the rest. Gray values of binary units, and others between those that units take, are learned
     from as means, and have no likelihood. `weights` has one value a row. `transform(x, generator=…)` changes the data
     layer of each batch (a fresh binarization), `transforms` gradients and parameters (decay, centering, averaging).
-    `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch. A value that is not finite stops
+    `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch. `callbacks` look on (`Callback`);
+    `progress` shows a bar, in a terminal and in a notebook. A value that is not finite stops
     training at the last good state with `TrainingDiverged`.
 
     `fit(model, data)` alone learns: a machine by `CD()`, a deep belief network by `SummedLayers()`, a neural energy by
@@ -93,7 +97,7 @@ def fit(
         transforms=transforms,
         schedule=schedule,
         monitors=default_monitors() if monitors is None else monitors,
-        callbacks=callbacks,
+        callbacks=[*callbacks, Progress()] if progress else callbacks,
         generator=generator,
     )
     return training.run()

@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from harmonium.couplings import Coupling
 from harmonium.draws import draw_permutation
 from harmonium.learning.batches import Batches, Source, ends
+from harmonium.learning.callback import Callback as Callback
 from harmonium.learning.diverged import TrainingDiverged
 from harmonium.learning.epoch_rows import EpochRows
 from harmonium.learning.history import History, Record
@@ -36,19 +37,6 @@ BatchTransform = Callable[..., Tensor]
 
 N_VALIDATION = 2048
 """The most rows of the validation data that monitors look at."""
-
-
-class Callback:
-    """Something that looks on: override what you need."""
-
-    def on_start(self, training: Training) -> None:
-        """Be called before the first update."""
-
-    def on_update(self, training: Training) -> None:
-        """Be called after each update."""
-
-    def on_epoch(self, training: Training, record: Record) -> None:
-        """Be called after each epoch with its metrics."""
 
 
 class Training:
@@ -124,6 +112,8 @@ class Training:
             started = time.perf_counter()
             self._run_epoch()
             self.seconds += time.perf_counter() - started
+        for callback in self.callbacks:
+            callback.on_end(self)
         return self.history
 
     def _run_epoch(self) -> None:

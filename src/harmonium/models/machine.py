@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Symmetric
+from harmonium.display import svg_graph
 from harmonium.models.gate_fields import draw_gate, gate_fields, gate_log_weights, gate_means, gate_moments
 from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
 from harmonium.models.stored import Stored
@@ -76,6 +77,17 @@ class BoltzmannMachine(Stored):
             prefix = f"couplings.{i}."
             names |= {key: f"{tied}.{key.removeprefix(prefix)}" for key in names if key.startswith(prefix)}
         return names | {key: key.removeprefix("units.") for key in names if key.startswith("units.")}
+
+    def _repr_html_(self) -> str:
+        """Return the graph as a small picture, for notebooks."""
+        n = sum(parameter.numel() for parameter in self.parameters())
+        graph = svg_graph(
+            {name: repr(units) for name, units in self.graph.all_layers.items()}, self._ties(), self.given
+        )
+        return f"<div><b>{type(self).__name__}</b>, {n:,} parameters<br>{graph}</div>"
+
+    def _ties(self) -> list[tuple[str, ...]]:
+        return [layers for layers, _ in self.graph.terms]
 
     def layer(self, name: str) -> Units:
         """Return the units of a layer."""

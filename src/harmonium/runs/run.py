@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.data import DATASETS, Data
+from harmonium.display import html_table
 from harmonium.runs.atomic import write_atomic
 from harmonium.runs.build import build_model, prepare
 from harmonium.runs.config import read_toml, resolve
@@ -72,6 +73,12 @@ class Run(RunFolder):
         """Raise if another process has made another run in this folder since it was opened."""
         if Run.open(self.folder).config != self.config:
             raise ValueError(f"{self.folder} holds another run by now. Choose another folder with --output.")
+
+    def _repr_html_(self) -> str:
+        """Return what it is and how it did, for notebooks."""
+        line = self.listed()
+        rows = {"data": line.data, "model": f"{line.model}, {line.size}", "epochs": f"{line.n_epochs}/{line.epochs}"}
+        return html_table(rows | ({"score": line.score} if line.score else {}), str(self.folder))
 
     @property
     def kind(self) -> AnyKind:
