@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 import typer
@@ -11,11 +13,11 @@ import typer
 from harmonium.cli.commands import make_app
 from harmonium.cli.stopped import Stopped
 
-USER_ERROR, DIVERGED = 2, 1
+USER_ERROR, DIVERGED, FAILED = 2, 1, 1
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 when done, 2 for a user's error, 1 for divergence, 130 or 143 when stopped.
+    """Run the command line and exit: 0 when done, 2 for a user's error, 130 or 143 when stopped, 1 for anything else.
 
     With HARMONIUM_DEBUG set, errors keep their tracebacks.
     """
@@ -23,7 +25,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
+    """Run the command line and return the exit code; what nobody foresaw is one line, with the traceback in a file."""
+    try:
+        return run_foreseen(arguments)
+    except Exception as error:
+        if os.environ.get("HARMONIUM_DEBUG"):
+            raise
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            complain("There is not enough memory for this. Use fewer hidden units, chains or rows, or smaller batches.")
+            return FAILED
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="harmonium-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            traceback.print_exception(error, file=file)
+        first = (str(error).splitlines() or [""])[0][:200]
+        complain(f"Something went wrong that should not: {type(error).__name__}: {first}. Please report {file.name}.")
+        return FAILED
+
+
+def run_foreseen(arguments: Sequence[str] | None) -> int:
+    """Run the command line and return the exit code, with a message for each error that a user can mend."""
     try:
         code = make_app()(
             args=None if arguments is None else list(arguments), prog_name="harmonium", standalone_mode=False

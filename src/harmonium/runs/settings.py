@@ -20,9 +20,9 @@ from harmonium.runs.choices import HIDDEN, OBJECTIVES, known
 
 
 class Section(BaseModel):
-    """A section of the configuration: unknown keys are errors."""
+    """A section of the configuration: unknown keys and numbers that are not finite are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
 
 class DataSection(Section):
@@ -36,7 +36,7 @@ class DataSection(Section):
         default="none", description="How gray values become 0 and 1: threshold, sample, resample, or scale."
     )
     standardize: bool = Field(default=True, description="Standardize real values.")
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     options: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -112,7 +112,7 @@ class RunSection(Section):
     `ais_chains` annealed chains over `ais_betas` temperatures where it cannot be counted.
     """
 
-    seed: int = Field(default=0, ge=0, description="Seed of all random numbers.")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="Seed of all random numbers.")
     device: str = Field(default="cpu", description="cpu or cuda.")
     threads: int | None = Field(default=None, ge=1, description="Threads to compute with.")
     checkpoint_seconds: float = Field(default=60.0, gt=0)
