@@ -8,6 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from harmonium.evaluation.classifier_test import told_apart
+from harmonium.evaluation.detectable import partly_gaussian, shifted, smallest_detectable
 from harmonium.evaluation.two_sample import (
     PermutationTest,
     energy_distance,
@@ -138,3 +140,60 @@ def test_errors_say_what_to_do() -> None:
         permutation_test(energy_distance, x, x, n_permutations=0)
     with pytest.raises(ValueError, match="statistic"):
         permutation_test(lambda a, b: math.nan, x, x, n_permutations=3)
+
+
+# --- power ------------------------------------------------------------------------------------------------------------
+def test_the_smallest_detectable_shift_has_the_power_that_is_claimed(generator: torch.Generator) -> None:
+    """Of 60 whole permutation tests at that size 48 find it on average; at a third of it far fewer do.
+
+    The size is found from 40 deals, so that its power is 0.8 ± 0.063: fewer than 28 of 60 need five standard errors of
+    both together, and so do more than 30 at a third of the size, whose power is below 0.2.
+    """
+    x = torch.randn(2000, 1, generator=generator)
+    size = smallest_detectable(x, shifted, 2.0, n=60, m=60, generator=generator)
+    assert size is not None
+    # the z-test, which knows the law, finds δ = (1.96 + 0.84)·√(2/60) = 0.51 as often; no test finds much less
+    assert 0.35 < size < 1.0
+
+    def found(delta: float) -> int:
+        hits = 0
+        for _ in range(60):
+            a, b = torch.randn(2, 60, 1, generator=generator)
+            test = permutation_test(energy_distance, a, b + delta, n_permutations=99, generator=generator)
+            hits += test.p_value <= 0.05
+        return hits
+
+    assert found(size) >= 28
+    assert found(size / 3) <= 30
+
+
+def test_a_difference_that_is_never_found_is_none(generator: torch.Generator) -> None:
+    x = torch.randn(200, 2, generator=generator)
+    assert smallest_detectable(x, lambda y, size, generator: y, 1.0, n=20, m=20, generator=generator) is None
+    with pytest.raises(ValueError, match="cannot be dealt from 200"):
+        smallest_detectable(x, shifted, 1.0, n=150, m=100, generator=generator)
+
+
+def test_planted_differences(generator: torch.Generator) -> None:
+    x = torch.randn(4000, 3, generator=generator) * torch.tensor([1.0, 2.0, 5.0])
+    moved = shifted(x, 0.5, generator=generator) - x
+    torch.testing.assert_close((moved / x.std(0)).norm(dim=1), torch.full((4000,), 0.5))
+    ring = torch.nn.functional.normalize(x[:, :2])
+    some = partly_gaussian(ring, 0.3, generator=generator)
+    kept = (some == ring).all(1).double().mean().item()
+    assert kept == pytest.approx(0.7, abs=4.9 * math.sqrt(0.21 / 4000))
+    anew = partly_gaussian(ring, 1.0, generator=generator)
+    torch.testing.assert_close(anew.T.cov(), ring.T.cov(), atol=0.08, rtol=0)
+    assert torch.equal(partly_gaussian(ring, 0.0, generator=generator), ring)
+
+
+def test_nearest_neighbors_tell_samples_apart_or_do_not(generator: torch.Generator) -> None:
+    x, y = torch.randn(2, 2000, 2, generator=generator)
+    same = told_apart(x, y, generator=generator)
+    assert abs(same.accuracy - 0.5) <= 4.9 * math.sqrt(0.25 / same.n) and same.n == 2000
+    far = told_apart(x, y + 2.0, generator=generator)
+    # the best classifier cuts halfway: right with probability Φ(√2) = 0.921
+    best = 0.9214
+    assert best - 0.03 - 4.9 * far.error < far.accuracy < best + 4.9 * far.error
+    with pytest.raises(ValueError, match="at least 4 points"):
+        told_apart(x[:3], y)

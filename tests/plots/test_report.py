@@ -99,9 +99,18 @@ class Parts(HTMLParser):
 
 
 EVALUATION = {
-    "test": {"value": -85.31, "error": 0.04, "lower": -85.5, "upper": -85.2, "kind": "sandwich", "n": 400},
+    "test": {
+        "value": -85.31,
+        "error": 0.04,
+        "spread": 0.2,
+        "lower": -85.5,
+        "upper": -85.2,
+        "kind": "sandwich",
+        "n": 400,
+    },
     "train": {"value": -84.0, "error": 0.04, "lower": -84.2, "upper": -83.9, "kind": "sandwich"},
-    "baseline": {"name": "independent units", "value": -200.0},
+    "baseline": {"name": "independent units", "value": -200.0, "spread": 0.3},
+    "margin": {"value": 114.69, "error": 0.04, "spread": 0.15, "kind": "sandwich and exact"},
     "note": "binarized by x > 16/2",
     "messages": ["3 of 5 hidden units never fire."],
 }
@@ -168,7 +177,8 @@ def test_report_shows_what_an_image_model_has(tmp_path: Path, generator: torch.G
     assert len(parts.sources) == len(wanted)
     shown = {base64.b64decode(source.partition(",")[2]) for source in parts.sources}
     assert shown == {path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}
-    assert "−85.31 ± 0.04 nats a sample, between −85.50 and −85.20, on 400 samples; training −84.00" in parts.text
+    assert "is −85.31 ± 0.04 (log Z) ± 0.20 (samples) nats a sample, between −85.50 and −85.20 by log Z" in parts.text
+    assert "; training −84.00 ± 0.04 (log Z)" in parts.text and "Above the best simple law, independent" in parts.text
     assert "binarized by x > 16/2" in parts.text and "3 of 5 hidden units never fire." in parts.text
     assert "From epoch 2: The chains do not mix." in parts.text
 
@@ -195,7 +205,11 @@ def test_report_of_points_in_the_plane(tmp_path: Path, generator: torch.Generato
     _, parts = written(run)
     assert {"density", "landscape", "samples", "heat-map"} <= figure_names(run)
     assert not {"filters", "inpainting"} & figure_names(run)
-    assert "permutation test" in parts.text and "single Gaussian" in parts.text and "log Z: exact" in parts.text
+    assert (
+        "an evaluation of the run says" in parts.text
+        and "single Gaussian" in parts.text
+        and "log Z: exact" in parts.text
+    )
     own, gaussian, margin = (
         float(found.replace("−", "-"))
         for found in re.search(r"samples: (\S+) nats;.*?data: (\S+) nats\. The margin is (\S+) ±", parts.text).groups()  # type: ignore[union-attr]
@@ -259,21 +273,37 @@ def test_training_data_are_transformed_and_held_out_ones_are_not(tmp_path: Path,
 
 
 def test_verdict_in_words() -> None:
-    exact = {"value": -1.7, "error": 0.0, "lower": -1.7, "upper": -1.7, "kind": "exact", "n": 100}
-    text = " ".join(
-        verdict("as drawn", {"test": exact, "baseline": {"name": "a single Gaussian", "value": -1.9}}, [], 2.0)
+    exact = {"value": -1.7, "error": 0.0, "spread": 0.2, "lower": -1.7, "upper": -1.7, "kind": "exact", "n": 100}
+    law = {"name": "a single Gaussian", "value": -1.9, "spread": 0.1}
+    scores = {"test": exact, "baseline": law, "margin": {"value": 0.2, "error": 0.0, "spread": 0.05}}
+    told = verdict("as drawn", scores, [])
+    assert told[0].startswith("The test log-likelihood is −1.70 ± 0.20 (samples) nats a sample on 100 samples")
+    assert "exact" in told[0] and "log Z" not in told[0] and "as drawn" in told[-1]
+    assert "Above the best simple law, a single Gaussian with −1.90 ± 0.1 (samples) nats, by 0.20 ± 0.05" in told[1]
+    worse = verdict("", scores | {"margin": {"value": -0.7, "error": 0.1, "spread": 0.1}}, [], ["The accuracy is 1."])
+    assert worse[0].startswith(
+        "WORSE THAN SIMPLE: the model lies 0.70 ± 0.1 (log Z) ± 0.1 (samples) nats below a single"
     )
-    assert "−1.700 nats a sample on 100 samples" in text and "exact" in text and "±" not in text
-    assert "by about 0.20 nats" in text and "0.20 nats better" in text and "as drawn" in text
-    worse = " ".join(verdict("", {"test": exact, "baseline": {"value": -1.0}}, []))
-    assert "0.70 nats worse" in worse
+    assert worse[1] == "The accuracy is 1."
     doubtful = exact | {"kind": "sandwich", "error": 3.0, "trusted": False, "note": "the bounds are 9 nats apart"}
     assert "Do not rely on this number: the bounds are 9 nats apart." in " ".join(verdict("", {"test": doubtful}, []))
-    running = verdict("", None, [{"log_likelihood": -9.0, "validation_log_likelihood": -9.5, "log_z_error": 0.25}])
-    assert "−9.50 ± 0.25" in running[0] and "not been evaluated" in running[0]
+    assert "± 3.00 (log Z) ± 0.20 (samples)" in verdict("", {"test": doubtful}, [])[0]
+    record = {"log_likelihood": -9.0, "validation_log_likelihood": -9.5, "log_z_error": 0.25}
+    running = verdict("", None, [record | {"validation_log_likelihood_spread": 0.5}])
+    assert "−9.50 ± 0.25 (log Z) ± 0.5 (samples)" in running[0] and "not been evaluated" in running[0]
     assert verdict("", {"likelihood": "none: gray values"}, []) == ["Log-likelihood: none: gray values."]
-    for p, told in ((0.5, "cannot be told from"), (0.001, "differ from")):
-        assert told in " ".join(verdict("", {"test": exact, "energy_distance": {"value": 0.1, "p_value": p}}, []))
+
+
+def test_tests_of_samples_say_what_they_could_have_seen() -> None:
+    tests = {"energy_distance": 0.012, "p_value": 0.09, "n": 500, "m": 400, "shift": 0.21, "share": None}
+    tests |= {"told_apart": {"accuracy": 0.512, "error": 0.022, "n": 500}}
+    said = " ".join(verdict("", {"likelihood": "none", "samples": tests}, []))
+    assert (
+        "p = 0.09 by permutation: no difference seen. The test finds a shift by 0.21 standard deviations, or not even"
+        in said
+    )
+    assert "cannot be told" not in said and "51.2 ± 2.2 % of 500 cases; 50 % is chance" in said
+    assert "they differ" in " ".join(verdict("", {"likelihood": "none", "samples": tests | {"p_value": 0.001}}, []))
 
 
 def test_messages_are_told_once() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from harmonium.evaluation.likelihood import log_likelihood
+from harmonium.plots.verdict import verdict
 from harmonium.runs import Config, Run, evaluate, find_folders, inpaint, inventory, next_folder, prepare, resolve, train
 from harmonium.runs.build import build_model
 from harmonium.runs.inpaint import missing_mask
 from harmonium.runs.kinds.rbm import visible_units
-from harmonium.runs.scores import baseline
 from harmonium.units import Bernoulli, Categorical, Gaussian, Mixed, Poisson
 
 
@@ -128,15 +129,41 @@ def test_gray_values_as_probabilities_have_no_likelihood(tmp_path: Path) -> None
     assert "none" in scores["likelihood"] and "test" not in scores
 
 
-def test_baselines_are_known_laws(generator: torch.Generator) -> None:
-    data = prepare(config("moons")).data
-    x = torch.randn(20_000, 2, generator=generator)
-    score = baseline(data, x, x)["baseline"]
-    assert score["name"] == "a single Gaussian"
-    assert score["value"] == pytest.approx(-math.log(2 * math.pi) - 1, abs=0.03)
-    binary = prepare(config("ising")).data
-    flips = (torch.rand(20_000, 16, generator=generator) < 0.5).float()
-    assert baseline(binary, flips, flips)["baseline"]["value"] == pytest.approx(-16 * math.log(2), abs=0.02)
+def test_a_model_stands_beside_the_best_simple_law(tmp_path: Path) -> None:
+    """The margin is the mean of the differences, sample by sample, with the error of the differences."""
+    run = Run.create(tmp_path / "run", config("bars-and-stripes"))
+    train(run)
+    scores = evaluate(run)
+    model, x, rows = run.model(), run.rows("test"), run.rows("train")
+    n = rows.sum(0).double()  # type: ignore[union-attr]
+    p = (n + 0.5) / (len(rows) + 1)  # type: ignore[arg-type]
+    simple = torch.where(x > 0.5, p, 1 - p).log().sum(1)  # type: ignore[operator]
+    assert set(scores["baselines"]) == {"independent units", "the uniform law"}
+    assert scores["baselines"]["independent units"]["value"] == pytest.approx(simple.mean().item())
+    assert scores["baselines"]["the uniform law"]["value"] == pytest.approx(-16 * math.log(2))
+    assert scores["baseline"]["value"] == max(law["value"] for law in scores["baselines"].values())
+    best = simple if scores["baseline"]["name"] == "independent units" else torch.full_like(simple, -16 * math.log(2))
+    difference = log_likelihood(model, x).value - best
+    assert scores["margin"]["value"] == pytest.approx(difference.mean().item(), abs=1e-6)
+    assert scores["margin"]["spread"] == pytest.approx(difference.std().item() / math.sqrt(len(difference)), rel=1e-6)
+
+
+def test_worse_than_simple_is_said_first(tmp_path: Path) -> None:
+    settings = config("bars-and-stripes")
+    run = Run.create(tmp_path / "run", settings)
+    train(run)
+    state = run.parameters("cpu")
+    run.write_model({name: value + 3.0 * (name == "couplings.1.bias") for name, value in state.items()})
+    scores = evaluate(run)
+    lines = run.kind.lines(scores)
+    assert lines[0].startswith("WORSE THAN SIMPLE: the model lies ") and "Train it longer" in lines[0]
+    run.write_evaluation(scores)
+    assert ", WORSE than " in run.listed().score
+    assert verdict("", scores, [])[0] == lines[0]
+    better = dict(scores) | {"margin": {"value": 1.0, "error": 0.1, "spread": 0.2}}
+    assert run.kind.lines(better)[0].startswith("train log-likelihood")
+    assert any("Above the best simple law" in line for line in run.kind.lines(better))
+    assert "NO BETTER" in run.kind.lines(dict(scores) | {"margin": {"value": 0.3, "error": 0.1, "spread": 0.2}})[0]
 
 
 def test_known_values_stay_when_the_rest_is_drawn(tmp_path: Path) -> None:

@@ -136,7 +136,11 @@ def monitors(record: dict[str, Any], watched: Mapping[str, str]) -> str:
     'reconstruction 0.25  R-hat 1.00'
     """
     found = {name: record.get(name) for name in watched}
-    parts = [watched[name].format(x) for name, x in found.items() if x is not None and not (x == 0 and type(x) is int)]
+    parts = [
+        watched[name].format(x, **record)
+        for name, x in found.items()
+        if x is not None and not (x == 0 and type(x) is int)
+    ]
     if record.get("dead"):
         parts.append(f"dead {record['dead']}/{record['n_hidden']}")
     return "  ".join(parts)

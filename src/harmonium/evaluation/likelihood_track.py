@@ -78,14 +78,16 @@ class LikelihoodTrack(Monitor):
             return {}
         model = self._followed(training)
         self._walk(model)
-        record = {
-            "log_z": self.log_z,
-            "log_z_error": math.sqrt(self.variance),
-            "log_likelihood": -model.energy(seen).mean().item() - self.log_z,
-        }
+        record = {"log_z": self.log_z, "log_z_error": math.sqrt(self.variance)}
+        record |= self._mean("log_likelihood", model.energy(seen))
         if training.validation is not None and set(training.validation) == set(seen):
-            record["validation_log_likelihood"] = -model.energy(training.validation).mean().item() - self.log_z
+            record |= self._mean("validation_log_likelihood", model.energy(training.validation))
         return record
+
+    def _mean(self, name: str, free: Tensor) -> Record:
+        """Return the mean of `-F - log Z` with its standard error over the samples."""
+        spread = (free.double().std() / math.sqrt(len(free))).item() if len(free) > 1 else 0.0
+        return {name: -free.mean().item() - self.log_z, f"{name}_spread": spread}
 
     def _followed(self, training: Training) -> BoltzmannMachine:
         """Return a copy of the model, at the average of its parameters where there is one."""

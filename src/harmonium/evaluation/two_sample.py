@@ -16,6 +16,9 @@ from harmonium.draws import draw_permutation
 
 _BLOCK = 64  # permutations evaluated together
 
+Statistic = Callable[[Tensor, Tensor], Tensor | float]
+"""A number that is larger the more two samples differ."""
+
 
 @dataclass(frozen=True)
 class PermutationTest:
@@ -34,7 +37,7 @@ def maximum_mean_discrepancy(x: Tensor, y: Tensor) -> float:
     >>> maximum_mean_discrepancy(torch.zeros(3, 2), torch.zeros(4, 2))
     0.0
     """
-    x, y = _points(x, y)
+    x, y = as_points(x, y)
     return _kernel_contrast(_gaussian_kernel(torch.cat([x, y])), _members(len(x), len(y), x.device)).item()
 
 
@@ -47,12 +50,12 @@ def energy_distance(x: Tensor, y: Tensor) -> float:
     >>> round(energy_distance(torch.tensor([[0.0], [0.0]]), torch.tensor([[1.0], [1.0]])), 6)
     2.0
     """
-    x, y = _points(x, y)
+    x, y = as_points(x, y)
     return _distance_contrast(_distances(torch.cat([x, y])), _members(len(x), len(y), x.device)).item()
 
 
 def permutation_test(
-    statistic: Callable[[Tensor, Tensor], Tensor | float],
+    statistic: Statistic,
     x: Tensor,
     y: Tensor,
     *,
@@ -71,36 +74,47 @@ def permutation_test(
     """
     if n_permutations < 1:
         raise ValueError(f"`n_permutations` must be at least 1. Got {n_permutations}. 999 resolves p-values to 0.001.")
-    n, m = len(x), len(y)
-    if statistic in _PAIRWISE:
-        x, y = _points(x, y)
-        matrix_of, contrast = _PAIRWISE[statistic]
-        matrix = matrix_of(torch.cat([x, y]))
-        rounding = 1e-12 * matrix.mean().item()
-        observed = contrast(matrix, _members(n, m, x.device)).item()
-        values = []
-        for start in range(0, n_permutations, _BLOCK):
-            n_columns = min(_BLOCK, n_permutations - start)
-            order = torch.stack([draw_permutation(n + m, generator=generator)[:n] for _ in range(n_columns)], dim=1)
-            members = matrix.new_zeros(n + m, n_columns).scatter_(0, order.to(x.device), 1.0)
-            values.append(contrast(matrix, members))
-        dealt = torch.cat(values)
-    else:
-        pooled = torch.cat([x, y])
-        observed = float(statistic(x, y))
-        orders = [draw_permutation(n + m, generator=generator).to(x.device) for _ in range(n_permutations)]
-        dealt = torch.tensor([float(statistic(pooled[o[:n]], pooled[o[n:]])) for o in orders], dtype=torch.float64)
-        rounding = 1e-12 * abs(observed)
-        if not dealt.isfinite().all() or observed != observed:
-            raise ValueError(
-                "`statistic` must be finite on every permutation. Got NaN or infinity. "
-                "Check that it is defined for any two samples of these sizes."
-            )
-    as_large = int((dealt >= observed - rounding).sum())  # values that differ by rounding only are ties
+    observed = float(statistic(x, y))
+    dealt, scale = _permuted(statistic, x, y, n_permutations, generator)
+    if not dealt.isfinite().all() or observed != observed:
+        raise ValueError(
+            "`statistic` must be finite on every permutation. Got NaN or infinity. "
+            "Check that it is defined for any two samples of these sizes."
+        )
+    rounding = 1e-12 * (abs(observed) if scale is None else scale)  # values that differ by rounding only are ties
+    as_large = int((dealt >= observed - rounding).sum())
     return PermutationTest(observed, (1 + as_large) / (1 + n_permutations))
 
 
-def _points(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def permuted_values(
+    statistic: Statistic, x: Tensor, y: Tensor, n_permutations: int, *, generator: torch.Generator | None = None
+) -> Tensor:
+    """Return the statistic of the points of both samples dealt anew, `n_permutations` times, in float64."""
+    return _permuted(statistic, x, y, n_permutations, generator)[0]
+
+
+def _permuted(
+    statistic: Statistic, x: Tensor, y: Tensor, n_permutations: int, generator: torch.Generator | None
+) -> tuple[Tensor, float | None]:
+    """Return the permuted values, and the size of the numbers that they are differences of, where it is known."""
+    n, m = len(x), len(y)
+    if statistic not in _PAIRWISE:
+        pooled = torch.cat([x, y])
+        orders = [draw_permutation(n + m, generator=generator).to(x.device) for _ in range(n_permutations)]
+        return torch.tensor([float(statistic(pooled[o[:n]], pooled[o[n:]])) for o in orders], dtype=torch.float64), None
+    x, y = as_points(x, y)
+    matrix_of, contrast = _PAIRWISE[statistic]
+    matrix = matrix_of(torch.cat([x, y]))
+    values = []
+    for start in range(0, n_permutations, _BLOCK):
+        n_columns = min(_BLOCK, n_permutations - start)
+        order = torch.stack([draw_permutation(n + m, generator=generator)[:n] for _ in range(n_columns)], dim=1)
+        members = matrix.new_zeros(n + m, n_columns).scatter_(0, order.to(x.device), 1.0)
+        values.append(contrast(matrix, members))
+    return torch.cat(values), matrix.mean().item()
+
+
+def as_points(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Check both samples and return them as float64 `(n, d)` and `(m, d)`."""
     for name, points in (("x", x), ("y", y)):
         if points.ndim < 1 or len(points) < 2:
@@ -161,7 +175,7 @@ def _distance_contrast(matrix: Tensor, members: Tensor) -> Tensor:
 
 
 _Pairwise = tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]
-_PAIRWISE: dict[Callable[[Tensor, Tensor], Tensor | float], _Pairwise] = {
+_PAIRWISE: dict[Statistic, _Pairwise] = {
     maximum_mean_discrepancy: (_gaussian_kernel, _kernel_contrast),
     energy_distance: (_distances, _distance_contrast),
 }

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import torch
 
-from harmonium.evaluation.free_energies import free_energies
 from harmonium.plots.page import Section, page, to_png
 from harmonium.plots.panels import draw_panel
 from harmonium.plots.sections import SECTIONS, learning_curves, shown_limits
@@ -59,7 +58,7 @@ def write_report(run: Reportable, *, n_steps: int = 1000, generator: torch.Gener
     subject = Subject(trained, n_steps, torch.Generator().manual_seed(0) if generator is None else generator)
     made = [section for name in run.kind.sections() if (section := make_section(name, subject)) is not None]
     own = [] if trained.scores is None else run.kind.verdict(trained.scores)
-    said = verdict(trained.data.note, trained.scores, trained.records, spread(subject), own)
+    said = verdict(trained.data.note, trained.scores, trained.records, own)
     return write_page(run.folder, said, health(trained.scores, trained.records), run.config.model_dump(), made)
 
 
@@ -104,9 +103,3 @@ def make_section(section: str | PanelMaker, subject: Subject) -> Section | None:
         return SECTIONS[section](subject)
     panel = section(subject)
     return None if panel is None else draw_panel(panel, shown_limits(subject) if subject.image else None)
-
-
-def spread(subject: Subject) -> float | None:
-    """Return the standard deviation of log p over held-out samples, that of the free energy, if it is known."""
-    _, x = subject.held_out
-    return free_energies(subject.model, x).std().item() if subject.has_free_energy and len(x) > 1 else None

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from harmonium.evaluation.baselines import gaussian_log_density
 from harmonium.evaluation.free_energies import free_energies
-from harmonium.evaluation.two_sample import energy_distance, permutation_test
 from harmonium.plots.curves import curves, panels_of
 from harmonium.plots.filters import data_weight, filters, weight_heatmap
 from harmonium.plots.grids import Limits, chains_over_time, inpainting, limits_of, reconstructions, sample_grid
@@ -19,6 +18,7 @@ from harmonium.plots.landscape import density_2d, free_energy_landscape, plane_l
 from harmonium.plots.page import Picture, Section
 from harmonium.plots.scores import free_energy_histograms
 from harmonium.plots.weights import activation_histogram, mean_comparison, singular_values, weight_histogram
+from harmonium.runs.likelihood_words import samples_sentences
 from harmonium.runs.subject import Subject
 from harmonium.runs.words import number
 from harmonium.samplers import sample
@@ -35,13 +35,13 @@ _CAPTIONS = {
     "pseudo_likelihood": "A cheap stand-in for the likelihood, from one unit a sample; higher is better.",
     **dict.fromkeys(
         ("unexplained_1", "unexplained_5"),
-        "Of one pass up and down in each machine, on the last batch of each epoch: 1 is no better than the mean.",
+        "Of one pass up and down in each machine, on rows of the whole epoch: 1 is no better than the mean.",
     ),
     "reconstruction": "Of one pass up and down. It may fall while the model gets worse: a sanity check.",
     "free_energy": "Compared on data only: their level is arbitrary, their difference is not.",
     "free_energy_gap": "Far below zero, and falling: the model over-fits.",
     "contrast": "Stays near zero while the chains keep up with the model.",
-    **dict.fromkeys(("activity", "activity_1", "activity_5"), "Over the last batch of each epoch."),
+    **dict.fromkeys(("activity", "activity_1", "activity_5"), "Over rows of the whole epoch."),
     "dead": "Units that never fire or are always on carry no features.",
     "r_hat": "Near 1: the chains agree with each other. Above 1.5: they do not mix.",
     "ess": "Of the last updates, among all chains.",
@@ -260,13 +260,7 @@ def value_names(subject: Subject) -> list[str]:
 def _points(subject: Subject, ends: Tensor) -> Picture:
     name, x = subject.held_out
     n = min(len(x), len(ends))
-    known = (subject.trained.scores or {}).get("energy_distance")
-    if known is None:
-        test = permutation_test(energy_distance, x[:n], ends[:n], generator=subject.generator)
-        known = {"value": test.statistic, "p_value": test.p_value}
-    told = "cannot be told from each other" if known["p_value"] > 0.05 else "differ"
-    caption = (
-        f"{name.capitalize()} samples and samples of the model {told}: energy distance {number(known['value'], 4)}, "
-        f"p = {number(known['p_value'], 3)} in a permutation test."
-    )
+    tests = (subject.trained.scores or {}).get("samples")
+    said = " ".join(samples_sentences(tests)) if tests else "How far they agree, an evaluation of the run says."
+    caption = f"{name.capitalize()} samples and samples of the model. {said}"
     return Picture("samples", caption, samples_2d(x[:n], ends[:n]), wide=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from harmonium.runs.likelihood_words import errors, rank, samples_sentences, simple_sentence
 from harmonium.runs.words import SPLITS, is_score, number
 
 KINDS = {
@@ -20,17 +21,19 @@ def verdict(
     note: str,
     evaluation: Mapping[str, Any] | None,
     records: Sequence[Mapping[str, Any]],
-    spread: float | None = None,
     own: Sequence[str] = (),
 ) -> list[str]:
-    """Return a few sentences: the log-likelihood and its bounds, how it was found, the margin, and the data.
+    """Return a few sentences: the log-likelihood with its errors, how it was found, the best simple law, and the data.
 
-    `spread` is the standard deviation of log p over the samples, from which the error of their mean follows. `own` are
-    the sentences of the kind of model, which come first.
+    A model that is no better than that law is announced before anything else. `own` are the sentences of the kind of
+    model, which come before those on the log-likelihood.
     """
     scores = evaluation or {}
-    nats = [*_likelihood(scores, spread), *_comparison(scores)] or [_running(scores, records)]
-    lines = [*own, *nats]
+    nats = _likelihood(scores) or [_running(scores, records)]
+    compared = [simple_sentence(scores)] if "margin" in scores and "baseline" in scores else []
+    tested = samples_sentences(scores["samples"]) if "samples" in scores else []
+    announced = bool(compared) and rank(scores) != "better"
+    lines = [*compared, *own, *nats, *tested] if announced else [*own, *nats, *compared, *tested]
     said = str(scores.get("note") or note)
     if said:
         lines.append(f"Data: {said}. Nats of data made otherwise cannot be compared with these.")
@@ -46,7 +49,7 @@ def health(evaluation: Mapping[str, Any] | None, records: Sequence[Mapping[str, 
     return list(found.values())
 
 
-def _likelihood(scores: Mapping[str, Any], spread: float | None) -> list[str]:
+def _likelihood(scores: Mapping[str, Any]) -> list[str]:
     parts = {split: scores[split] for split in SPLITS if is_score(scores.get(split))}
     if not parts:
         return []
@@ -55,36 +58,13 @@ def _likelihood(scores: Mapping[str, Any], spread: float | None) -> list[str]:
     among = f" on {score['n']:,} samples" if isinstance(score.get("n"), int) else ""
     text = f"The {SPLITS[first]} log-likelihood is {_estimate(score)}{among}"
     if others:
-        text += "; " + ", ".join(f"{SPLITS[name]} {number(parts[name]['value'])}" for name in others)
+        text += "; " + ", ".join(f"{SPLITS[name]} {_short(parts[name])}" for name in others)
     kind = str(score.get("kind") or "")
     lines = [f"{text}. It is {KINDS[kind]}." if kind == "exact" else f"{text}."]
     if kind and kind != "exact":
         lines.append(f"How it was found: {KINDS.get(kind, kind)}.")
-    if spread is not None and isinstance(score.get("n"), int):
-        error = spread / math.sqrt(score["n"])
-        lines.append(
-            f"Other samples of the same size would move the mean by about {number(error)} nats (standard error)."
-        )
     if score.get("trusted") is False:
         lines.append(f"Do not rely on this number: {score.get('note') or 'the method says that it is unreliable'}.")
-    return lines
-
-
-def _comparison(scores: Mapping[str, Any]) -> list[str]:
-    lines = []
-    baseline, test = scores.get("baseline") or {}, scores.get("test") or scores.get("valid") or {}
-    if is_score(baseline) and is_score(test):
-        margin = test["value"] - baseline["value"]
-        told = f"{number(abs(margin))} nats {'better' if margin > 0 else 'worse'}"
-        name = f"{baseline['name']}, " if baseline.get("name") else ""
-        lines.append(f"The baseline, {name}reaches {number(baseline['value'])} nats: the model is {told}.")
-    distance = scores.get("energy_distance")
-    if isinstance(distance, Mapping) and isinstance(distance.get("p_value"), float):
-        p = distance["p_value"]
-        told = "cannot be told from" if p > 0.05 else "differ from"
-        lines.append(
-            f"Samples of the chains {told} held-out data: energy distance, permutation test, p = {number(p, 3)}."
-        )
     return lines
 
 
@@ -97,7 +77,7 @@ def _running(scores: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
     last = tracked[-1]
     held_out = "validation_log_likelihood" if _finite(last.get("validation_log_likelihood")) else "log_likelihood"
     name = "validation" if held_out.startswith("validation") else "training"
-    error = f" ± {number(last['log_z_error'])}" if _finite(last.get("log_z_error")) else ""
+    error = errors({"error": last.get("log_z_error"), "spread": last.get(f"{held_out}_spread")})
     return (
         f"This run has not been evaluated. While it trained, the {name} log-likelihood was last followed at "
         f"{number(last[held_out])}{error} nats a sample: a running estimate, not a score."
@@ -105,15 +85,17 @@ def _running(scores: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
 
 
 def _estimate(score: Mapping[str, Any]) -> str:
-    """Return the value with its error and bounds, with the digits that the error allows."""
-    error = score.get("error")
-    if score.get("kind") == "exact" or not _finite(error):
-        return f"{number(score['value'], 3)} nats a sample"
-    digits = min(3, max(1, -math.floor(math.log10(error)))) if error else 2
-    text = f"{number(score['value'], digits)} ± {number(error, digits)} nats a sample"
-    if _finite(score.get("lower")) and _finite(score.get("upper")):
-        text += f", between {number(score['lower'], digits)} and {number(score['upper'], digits)},"
+    """Return the value with its errors and bounds, with the digits that the errors allow."""
+    known = [error for error in (score.get("error"), score.get("spread")) if _finite(error) and error]
+    digits = min(3, max(2, -math.floor(math.log10(min(known))))) if known else 3
+    text = f"{number(score['value'], digits)}{errors(score, digits)} nats a sample"
+    if score.get("kind") != "exact" and _finite(score.get("lower")) and _finite(score.get("upper")):
+        text += f", between {number(score['lower'], digits)} and {number(score['upper'], digits)} by log Z,"
     return text
+
+
+def _short(score: Mapping[str, Any]) -> str:
+    return f"{number(score['value'])}{errors(score)}"
 
 
 def _finite(value: Any) -> bool:

@@ -41,40 +41,6 @@ def is_score(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("value"), int | float) and math.isfinite(value["value"])
 
 
-def in_short(score: Mapping[str, Any]) -> str:
-    """Return an estimate in a few words: its value, the errors it has, and whether not to rely on it.
-
-    The first error is that of log Z, the second that over the samples.
-
-    >>> in_short({"value": -85.31, "error": 0.04, "spread": 0.21, "trusted": False})
-    '-85.31 ± 0.04 ± 0.21 (do not rely on it)'
-    """
-    error = "".join(f" ± {score[name]:.2g}" for name in ("error", "spread") if score.get(name))
-    return f"{score['value']:.2f}{error}" + (" (do not rely on it)" if score.get("trusted") is False else "")
-
-
-def likelihood_lines(scores: Mapping[str, Any]) -> list[str]:
-    """Return the log-likelihoods with their bounds, what they compare with, and how the data were made, line by line.
-
-    >>> likelihood_lines({"likelihood": "none", "note": "drawn"})
-    ['log-likelihood: none', '      data: drawn']
-    """
-    lines = [f"log-likelihood: {scores['likelihood']}"] if "likelihood" in scores else []
-    for split in reversed(SPLITS):
-        if split in scores:
-            lines.append(f"{split:>5} log-likelihood in nats  {scores[split]['text']}")
-    if "baseline" in scores:
-        lines.append(f"      for comparison, {scores['baseline']['name']}: {scores['baseline']['value']:.4g} nats")
-    if "energy_distance" in scores:
-        distance = scores["energy_distance"]
-        lines.append(
-            f"      samples against data: energy distance {distance['value']:.2g}, p = {distance['p_value']:.3g}"
-        )
-    if "law" in scores:
-        lines.append(f"      of {scores['law']}: not the probability of gray levels")
-    return lines + ([f"      data: {scores['note']}"] if "note" in scores else [])
-
-
 def class_lines(scores: Mapping[str, Any]) -> list[str]:
     """Return accuracies, the calibration error, how outliers are told apart, and the returns of the guard."""
     lines = [

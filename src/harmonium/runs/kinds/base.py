@@ -15,6 +15,7 @@ from harmonium.learning.monitors import Monitor, default_monitors
 from harmonium.learning.objectives import Contrastive, Objective
 from harmonium.learning.transforms import Centering, Transform
 from harmonium.runs.choices import OBJECTIVES
+from harmonium.runs.likelihood_words import likelihood_headline, likelihood_lines
 from harmonium.runs.panels import Panel
 from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
@@ -22,7 +23,6 @@ from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
 from harmonium.runs.trained import Trained
 from harmonium.runs.values import Prepared, complete, unit_values
-from harmonium.runs.words import in_short, likelihood_lines
 from harmonium.samplers import Gibbs, Sampler, sample
 
 S = TypeVar("S", bound=Section)
@@ -37,7 +37,8 @@ class Kind(ABC, Generic[S]):
     `settings` are the kind's own, a section of the TOML file with its name; a field with a description also has a flag
     of `harmonium train`. `unread` are shared settings, as `section.key`, that it does not read: to give one is an
     error. `recipes` are good settings by the name of the data, `"*"` for any other. `watched` are the monitors shown
-    while it learns, and how. A model passed to a method is one that `build` returned.
+    while it learns, and how; the format may name other metrics of the record. A model passed to a method is one that
+    `build` returned.
     """
 
     name: ClassVar[str]
@@ -49,7 +50,9 @@ class Kind(ABC, Generic[S]):
         "reconstruction": "reconstruction {:.4g}",
         "free_energy_gap": "gap {:+.3g}",
         "pseudo_likelihood": "pseudo-likelihood {:.4g}",
-        "validation_log_likelihood": "valid log-likelihood {:.2f}",
+        "validation_log_likelihood": (
+            "valid log-likelihood {:.2f} ± {log_z_error:.2g} (log Z) ± {validation_log_likelihood_spread:.2g} (samples)"
+        ),
         "r_hat": "R-hat {:.2f}",
     }
 
@@ -137,8 +140,8 @@ class Kind(ABC, Generic[S]):
         return likelihood_lines(scores)
 
     def headline(self, scores: Mapping[str, Any]) -> str:
-        """Return the one score by which runs are listed, "" if there is none yet."""
-        return f"log-likelihood {in_short(scores['test'])}" if "test" in scores else ""
+        """Return the one score by which runs are listed, beside the best simple law; "" if there is none yet."""
+        return likelihood_headline(scores)
 
     def verdict(self, scores: Mapping[str, Any]) -> list[str]:
         """Return sentences for the top of the report, in front of those on the log-likelihood."""

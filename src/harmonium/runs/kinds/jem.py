@@ -281,7 +281,8 @@ class JEMKind(Kind[JEMSettings]):
         scores["rollbacks"] = int(next((r["rollbacks"] for r in reversed(trained.records) if "rollbacks" in r), 0))
         if self.own(trained.config).baseline:
             return scores | {"likelihood": "none: a plain classifier was trained, L_gen was left out"}
-        return scores | energy_likelihood(trained, n_chains, n_betas, generator=generator)
+        noise = self.own(trained.config).input_noise
+        return scores | energy_likelihood(trained, n_chains, n_betas, noise=noise, generator=generator)
 
     def outliers(self, trained: Trained, x: Tensor, *, generator: torch.Generator) -> dict[str, Tensor]:
         """Return what is not the data, as many of each as there are samples."""
