@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harmonium.learning.history import Record
 from harmonium.learning.objectives import TemperedPCD
-from harmonium.learning.transforms import Centering, EachLayer, ParameterAverage, Sparsity, WeightDecay
+from harmonium.learning.transforms import Centering, EachLayer, L1Decay, ParameterAverage, Sparsity, WeightDecay
 
 if TYPE_CHECKING:
     from harmonium.learning.training import Training
@@ -36,7 +36,7 @@ class Setup:
         parts = [part.transform if isinstance(part, EachLayer) else part for part in training.transforms]
         decays = any(group.get("weight_decay", 0) for group in training.optimizer.param_groups)
         return cls(
-            decays=decays or any(isinstance(part, WeightDecay) and part.rate > 0 for part in parts),
+            decays=decays or any(isinstance(part, WeightDecay | L1Decay) and part.rate > 0 for part in parts),
             is_sparse=any(isinstance(part, Sparsity) for part in parts),
             is_centered=any(isinstance(part, Centering) for part in parts),
             is_averaged=any(isinstance(part, ParameterAverage) for part in parts),
