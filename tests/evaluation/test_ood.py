@@ -9,7 +9,7 @@ import torch
 from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
 
-from harmonium.evaluation.ood import auroc, fpr95
+from harmonium.evaluation.ood import auroc, auroc_error, fpr95
 
 
 def scores(kind: str, n: int, m: int) -> tuple[Tensor, Tensor]:
@@ -65,3 +65,15 @@ def test_errors_say_what_to_do(function: object) -> None:
             function(good, bad)
     with pytest.raises(ValueError, match=r"scores_in.*NaN"):
         function(good * math.nan, good)
+
+
+def test_the_error_of_auroc_is_that_of_repeats(generator: torch.Generator) -> None:
+    """The spread of AUROC over 400 pairs of samples is what the error says, within five standard errors of a spread."""
+    values, errors = [], []
+    for _ in range(400):
+        inside, outside = torch.randn(60, generator=generator) + 1, torch.randn(90, generator=generator)
+        values.append(auroc(inside, outside))
+        errors.append(auroc_error(inside, outside))
+    spread = torch.tensor(values).std().item()
+    assert torch.tensor(errors).mean().item() == pytest.approx(spread, rel=5 / math.sqrt(2 * 400))
+    assert auroc_error(torch.tensor([2.0, 3.0]), torch.tensor([0.0, 1.0])) == 0.0

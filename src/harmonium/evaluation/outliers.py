@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from harmonium.data import DATASETS, load, scale
 from harmonium.draws import draw_uniform
-from harmonium.evaluation.ood import auroc, fpr95
+from harmonium.evaluation.ood import auroc, auroc_error, fpr95
 from harmonium.evaluation.outlier_scores import outlier_scores
 from harmonium.types import EnergyModel
 
@@ -56,7 +56,11 @@ def outlier_table(model: EnergyModel, x: Tensor, others: dict[str, Tensor]) -> d
     for name, other in others.items():
         outside = outlier_scores(model, other)
         table[name] = {"n": len(other)} | {
-            score: {"auroc": auroc(inside[score], outside[score]), "fpr95": fpr95(inside[score], outside[score])}
+            score: {
+                "auroc": auroc(inside[score], outside[score]),
+                "error": auroc_error(inside[score], outside[score]),
+                "fpr95": fpr95(inside[score], outside[score]),
+            }
             for score in inside
         }
     return table

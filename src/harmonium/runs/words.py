@@ -51,11 +51,26 @@ def class_lines(scores: Mapping[str, Any]) -> list[str]:
     lines.append(f"      expected calibration error  {error['value']:.2%} on {error['n']:,} {error['split']} samples")
     for name, table in scores["outliers"].items():
         told = ", ".join(
-            f"{said} {table[score]['auroc']:.4f} ({table[score]['fpr95']:.1%})"
+            f"{said} {table[score]['auroc']:.4f}{_error(table[score])} ({table[score]['fpr95']:.1%})"
             for score, (said, _) in OUTLIER_SCORES.items()
         )
         lines.append(f"      AUROC (FPR at 95 % recall) against {name}: {told}")
+    lines += [f"      {told}"] if (told := weight_sentence(scores)) else []
     return [*lines, f"      returns of the guard to a good state: {scores['rollbacks']}"]
+
+
+def weight_sentence(scores: Mapping[str, Any]) -> str:
+    """Return what the loss of a joint model was if it is not `-ln p(x, y)`, in which both parts have the weight 1.
+
+    >>> weight_sentence({"weights": {"classification": 1.0, "generation": 0.05}})
+    'Trained by L_clf + 0.05 L_gen, which is not −ln p(x, y): that has no weight between its parts.'
+    """
+    weights = scores.get("weights")
+    if not weights or not weights["generation"] or weights["classification"] == weights["generation"] == 1:
+        return ""
+    first = "L_clf" if weights["classification"] == 1 else f"{weights['classification']:g} L_clf"
+    loss = f"{first} + {weights['generation']:g} L_gen"
+    return f"Trained by {loss}, which is not −ln p(x, y): that has no weight between its parts."
 
 
 def class_sentences(scores: Mapping[str, Any]) -> list[str]:
@@ -72,8 +87,16 @@ def class_sentences(scores: Mapping[str, Any]) -> list[str]:
         share = f"{number(100 * score['value'])} ± {number(100 * score['error'])} % of {score['n']:,} samples"
         lines.append(f"The {SPLITS[split]} accuracy is {share}{told}.")
     tables = scores.get("outliers") or {}
-    told = ", ".join(f"{number(table['free_energy']['auroc'], 4)} against {name}" for name, table in tables.items())
+    told = ", ".join(
+        f"{number(table['free_energy']['auroc'], 4)}{_error(table['free_energy'])} against {name}"
+        for name, table in tables.items()
+    )
     lines += [f"AUROC by free energy: {told}."] if told else []
+    lines += [said] if (said := weight_sentence(scores)) else []
     if isinstance(n := scores.get("rollbacks"), int):
         lines.append(f"The guard went back to a good state {n} time{'' if n == 1 else 's'}." if n else "No divergence.")
     return lines
+
+
+def _error(score: Mapping[str, Any]) -> str:
+    return f" ± {score['error']:.4f}" if "error" in score else ""
