@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from harmonium.types import check_shape
 
+_FEW = 4
+
 
 class Units(nn.Module, ABC):
     """A layer of independent units, each with base measure μ and statistic s.
@@ -147,7 +149,9 @@ class Units(nn.Module, ABC):
         if states is None:
             whole = apart == apart.floor() if self.support == "integer" else apart.isfinite()
             return whole & (apart >= low) & (apart <= high)
-        if states.ndim == 1:  # the states may be many: each value is compared with the next one above it
+        if states.ndim == 1 and len(states) <= _FEW:  # `Π_s (x - s) = 0`: floats are ten times as fast as booleans
+            return torch.stack([apart - state for state in states.tolist()]).prod(0) == 0
+        if states.ndim == 1:  # each value is compared with the next state above it
             ordered = states.to(x).sort().values
             above = torch.searchsorted(ordered, apart.contiguous()).clamp_max(len(ordered) - 1)
             return ordered[above] == apart
