@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harmonium.evaluation.compare import paired_difference
 from harmonium.evaluation.likelihood import log_likelihood
 from harmonium.models.frozen import frozen
+from harmonium.runs.likelihood_words import errors
 from harmonium.runs.run import Run
 from harmonium.runs.use import evaluate
 from harmonium.runs.values import complete
@@ -40,7 +42,7 @@ class Difference:
         return abs(self.value) > 3 * math.hypot(self.error, self.spread)
 
     def __str__(self) -> str:
-        return f"{self.value:+.2f} ± {self.error:.2g} ± {self.spread:.2g}"
+        return f"{self.value:+.2f}{errors({'error': self.error, 'spread': self.spread})}"
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,8 @@ def _difference(
     (x, a), (y, b) = first, other
     if x.shape != y.shape or not torch.equal(x.double(), y.double()):
         return None, "their test samples are not the same: nats of differently prepared data cannot be compared"
-    gaps = torch.as_tensor(b.value).double() - torch.as_tensor(a.value).double()
-    n = len(gaps)
-    spread = (gaps.std() / n**0.5).item() if n > 1 else 0.0
-    return Difference(gaps.mean().item(), math.hypot(_error(a), _error(b)), spread, n), ""
-
-
-def _error(estimate: Estimate) -> float:
-    return float(torch.as_tensor(estimate.error).double().mean())
+    found = paired_difference(b, a)
+    return Difference(found.value, found.error, found.spread, found.n_samples), ""
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

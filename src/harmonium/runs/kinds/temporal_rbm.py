@@ -14,6 +14,7 @@ from torch import Tensor
 from harmonium.data import Data
 from harmonium.evaluation.autoregression import LinearAutoregression
 from harmonium.evaluation.baselines import independent_log_likelihood
+from harmonium.evaluation.compare import exactly
 from harmonium.evaluation.conditional import conditional_log_likelihood
 from harmonium.learning.starts import initialize
 from harmonium.models import TemporalRBM
@@ -148,8 +149,15 @@ class TemporalRBMKind(Kind[TemporalSettings]):
                 )
                 scores[split] = as_dict(nats) | {"n": nats.n_samples}
         if data.kind == "binary" and "test" in rows:
-            value = independent_log_likelihood(rows["test"].flatten(end_dim=1), rows["train"].flatten(end_dim=1))
-            scores["baseline"] = {"name": "independent units", "value": value.mean().item()}
+            frames, known = (rows[split].flatten(end_dim=1) for split in ("test", "train"))
+            law = exactly(independent_log_likelihood(model.layer(model.data_layer), frames, known)).mean()
+            scores["baseline"] = {"name": "independent units", "value": law.value, "spread": law.spread}
+            nats = scores["test"]  # of all frames but the first ones, so not in pairs
+            scores["margin"] = {
+                "value": nats["value"] - law.value,
+                "error": nats["error"],
+                "spread": math.hypot(nats["spread"], law.spread),
+            }
         return scores
 
     def lines(self, scores: Mapping[str, Any]) -> list[str]:
