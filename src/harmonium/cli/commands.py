@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "comparing.compare_command",
         "Compare runs: the settings that differ, likelihoods with paired differences, curves and samples on one page.",
     ),
+    "sweep": ("sweeping.sweep_command", "Train a run for every combination of some settings, and compare them all."),
     "list": (
         "listing.list_command",
         "List the runs and experiments in a folder with their scores and the settings that vary.",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from torch import Tensor
 
 from harmonium.cli.finish import check_device, finish, finish_experiment
 from harmonium.cli.flags import flag_settings
@@ -23,7 +24,7 @@ from harmonium.cli.options import (
     parse_assignments,
 )
 from harmonium.cli.show import Show
-from harmonium.runs import Config, Run, next_folder, prepare, resolve, settled
+from harmonium.runs import Config, Run, draw_means, next_folder, prepare, resolve, settled
 from harmonium.runs.build import build_training
 from harmonium.runs.config import chosen, merge, read_toml
 
@@ -123,14 +124,40 @@ def demo_command(
 ) -> None:
     """Train an RBM on small handwritten digits in half a minute: no files needed.
 
-    Prints the log-likelihood of the test digits with its bounds and leaves a run with report.html: curves, filters,
-    samples, reconstructions.
+    Prints digits that it has made up and the log-likelihood of the test digits with its bounds, and leaves a run with
+    digits.png and report.html: curves, filters, samples, reconstructions.
     """
-    flags = as_settings({"run.seed": seed, "run.threads": threads})
-    start(resolve(merge(DEMO, flags)), output, overwrite, Show(as_json=as_json, quiet=quiet))
+    flags, show = as_settings({"run.seed": seed, "run.threads": threads}), Show(as_json=as_json, quiet=quiet)
+    run = start(resolve(merge(DEMO, flags)), output, overwrite, show)
+    digits = draw_means(run, 40)
+    show.line("digits that it makes up (means of the pixels at the ends of Gibbs chains):")
+    for line in shaded(digits[:8, 0], 4):
+        show.line(line)
+    try:
+        from harmonium.plots import save_grid  # optional: it needs matplotlib
+    except ImportError:
+        return
+    save_grid(digits, run.data().shape, run.folder / "digits.png", n_columns=10)
+    show.line(f"more of them: {run.folder / 'digits.png'}")
 
 
-def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> None:
+def shaded(images: Tensor, n_columns: int) -> list[str]:
+    """Return images in [0, 1], `(n, height, width)`, as lines of text, two characters a pixel.
+
+    >>> shaded(torch.tensor([[[0.0, 1.0]], [[0.5, 0.0]]]), 2)
+    ['  ██  ▒▒  ']
+    """
+    shades = " ░▒▓█"
+    lines = []
+    for row in images.split(n_columns):
+        for y in range(row.shape[1]):
+            levels = (row[:, y].clamp(0, 1) * (len(shades) - 1)).round().long()
+            lines.append("  ".join("".join(2 * shades[i] for i in line) for line in levels.tolist()))
+        lines.append("")
+    return lines[:-1] if len(images) <= n_columns else lines
+
+
+def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> Run:
     """Make the run of a configuration and train it."""
     check_device(config.run.device)
     folder = next_folder(RUNS, config) if output is None else output
@@ -141,3 +168,4 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> N
     run = Run.create(folder, config, overwrite=overwrite)
     run.prepared = prepared
     finish(run, show)
+    return run

@@ -14,7 +14,7 @@ from harmonium.runs.recorder import Recorder
 from harmonium.runs.run import Run, next_folder, settled
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.train import train
-from harmonium.runs.use import draw, evaluate
+from harmonium.runs.use import draw, draw_means, evaluate
 from harmonium.runs.values import Prepared
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "compare",
     "differing_settings",
     "draw",
+    "draw_means",
     "evaluate",
     "find_folders",
     "inpaint",

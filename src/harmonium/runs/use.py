@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harmonium.models import RBM
 from harmonium.runs.run import Run
 
 
@@ -17,6 +18,16 @@ def draw(run: Run, n: int, *, n_steps: int = 1000, y: int | None = None, seed: i
     """
     generator = torch.Generator().manual_seed(seed)
     return run.restored(run.kind.draw(run.trained(), n, n_steps=n_steps, y=y, generator=generator))
+
+
+def draw_means(run: Run, n: int, *, n_steps: int = 1000, seed: int = 0) -> Tensor:
+    """Return what an RBM expects of the pixels at the ends of `n` chains, `E[v | E[h | v]]`: smoother than draws."""
+    trained, generator = run.trained(), torch.Generator().manual_seed(seed)
+    if not isinstance(trained.model, RBM):
+        raise TypeError(f"Only an RBM has such means. Got {run.config.model.kind}.")
+    drawn = run.kind.draw(trained, n, n_steps=n_steps, generator=generator)
+    with torch.no_grad():
+        return run.restored(trained.model.reconstruct(drawn))
 
 
 def evaluate(run: Run, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
