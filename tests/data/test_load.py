@@ -202,7 +202,12 @@ def test_newsgroups(data_dir: Path) -> None:
 
 def test_movielens(data_dir: Path) -> None:
     data = load("movielens", data_dir=data_dir)
-    x = torch.cat([data.train, data.valid, data.test])  # type: ignore[list-item]
-    assert x.shape == (943, 1682)
-    ratings = x[~x.isnan()]
-    assert len(ratings) == 100_000 and float(ratings.double().mean()) == pytest.approx(3.52986, abs=5e-6)
+    parts = [x[~x.isnan()] for x in (data.train, data.valid, data.test) if x is not None]
+    assert [len(part) for part in parts] == [72_000, 8_000, 20_000] and data.train.shape == (943, 1682)
+    assert float(torch.cat(parts).double().mean()) == pytest.approx(3.52986, abs=5e-6)
+    assert (
+        data.test is not None
+        and data.test[0, 5] == 5
+        and data.columns[5].name == "Shanghai Triad (Yao a yao yao dao waipo qiao) (1995)"
+    )
+    assert load("movielens", data_dir=data_dir, valid=0.0).valid is None

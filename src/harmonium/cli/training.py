@@ -26,7 +26,7 @@ from harmonium.cli.options import (
 from harmonium.cli.show import Show
 from harmonium.runs import Config, Run, draw_means, next_folder, prepare, resolve, settled
 from harmonium.runs.build import build_training
-from harmonium.runs.config import chosen, merge, read_toml
+from harmonium.runs.config import chosen, default_kind, merge, read_toml
 
 RUNS = Path("runs")
 
@@ -82,7 +82,9 @@ def train_command(
     """
     settings = {} if config is None else read_toml(config)
     assigned = as_settings({"data.data_dir": data_dir, **parse_assignments(assignments or [])})
-    kind = flags["model"] or chosen(merge(settings, assigned), "model", "kind") or "rbm"
+    laid = merge(settings, assigned)
+    data = str(flags["data"] or chosen(laid, "data", "name") or "")
+    kind = flags["model"] or chosen(laid, "model", "kind") or default_kind(data)
     given = merge(flag_settings(flags, str(kind)), assigned)
     start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet))
 

@@ -9,8 +9,11 @@ from torch import Tensor
 
 from harmonium.display import html_table
 
-KINDS = ("binary", "levels", "real", "table", "counts")
-"""What a value is: 0 or 1; an integer in 0..levels; a real number; a column of a table; a count."""
+KINDS = ("binary", "levels", "real", "table", "counts", "ratings")
+"""What a value is: 0 or 1; an integer in 0..levels; a real number; a column of a table; a count; a rating.
+
+Ratings are a table users × items, NaN where there is none: the splits hold other ratings of the same users.
+"""
 
 COLUMN_TYPES = ("binary", "categorical", "real")
 
@@ -122,6 +125,7 @@ class Data:
 
     def __str__(self) -> str:
         splits = {"train": self.train, "valid": self.valid, "test": self.test}
-        counts = " / ".join(f"{len(x):,} {split}" for split, x in splits.items() if x is not None)
+        sizes = {name: x if x is None or self.kind != "ratings" else x[~x.isnan()] for name, x in splits.items()}
+        counts = " / ".join(f"{len(x):,} {split}" for split, x in sizes.items() if x is not None)
         kind = f"levels 0..{self.levels}" if self.kind == "levels" else self.kind
         return f"{self.name}: {counts}, shape {tuple(self.shape)}, {kind}" + (f" ({self.note})" if self.note else "")

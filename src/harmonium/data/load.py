@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from harmonium.data import embedded, from_path, image_sets, text_sets
+from harmonium.data import embedded, from_path, image_sets, ratings, text_sets
 from harmonium.data.base import Data
 from harmonium.data.directory import DataDirectory
 from harmonium.data.transforms import DESCRIPTIONS, BinarizeEachTime
@@ -80,6 +80,8 @@ def path_loader(path: Path) -> Loader:
         return from_path.load_folder
     if name.endswith((".npy", ".npz")):
         return from_path.load_array
+    if name.endswith(".csv") and ratings.is_ratings(path):
+        return ratings.load_ratings
     if name.endswith((".csv", ".parquet", ".pq")):
         return from_path.load_table
     if name.endswith((".idx", ".idx.gz", "-ubyte", "-ubyte.gz")):

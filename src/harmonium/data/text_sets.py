@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import tarfile
 
 import numpy as np
@@ -12,7 +11,9 @@ import torch
 from harmonium.data.base import Column, Data
 from harmonium.data.directory import DataDirectory
 from harmonium.data.extras import require
-from harmonium.data.split import THREE_WAYS, split, split_indices
+from harmonium.data.ratings import split_ratings
+from harmonium.data.split import THREE_WAYS, split_indices
+from harmonium.draws import draw_permutation
 
 MAT = ("scipy.io", "sklearn", "reading .mat files")
 
@@ -50,19 +51,27 @@ def newsgroups_counts(directory: DataDirectory, *, generator: torch.Generator) -
     )
 
 
-def movielens(directory: DataDirectory, *, generator: torch.Generator) -> Data:
-    """MovieLens 100k: the ratings 1..5 that 943 users gave to 1,682 films, NaN where there is none."""
+def movielens(directory: DataDirectory, *, generator: torch.Generator, valid: float = 0.1) -> Data:
+    """MovieLens 100k: the ratings 1..5 that 943 users gave to 1,682 films, in the official split u1 of the ratings.
+
+    `valid` is the share of its 80,000 training ratings that is held out for validation, at random.
+    """
+    if not 0 <= valid < 1:
+        raise ValueError(f"`valid` must be a share in [0, 1). Got {valid}.")
     path = directory.find("movielens-100k/ml-100k.tar.xz")
     with tarfile.open(path, "r:xz") as archive:
-        file = archive.extractfile("ml-100k/u.data")
-        text = b"" if file is None else file.read()
-    users, items, ratings, _ = np.loadtxt(io.BytesIO(text), dtype=np.int64, ndmin=2).T
-    x = torch.full((int(users.max()), int(items.max())), math.nan)
-    x[torch.from_numpy(users) - 1, torch.from_numpy(items) - 1] = torch.from_numpy(ratings).float()
-    return Data.of_splits(
-        "movielens",
-        split(x, THREE_WAYS, generator=generator),
-        kind="levels",
-        levels=5,
-        note="ratings 1..5, NaN where there is none; users split 80/10/10 at random",
+        texts = {
+            name: file.read()
+            for name in ("u1.base", "u1.test", "u.item")
+            if (file := archive.extractfile(f"ml-100k/{name}"))
+        }
+    base, test = (np.loadtxt(io.BytesIO(texts[name]), dtype=np.int64, ndmin=2) for name in ("u1.base", "u1.test"))
+    titles = [line.split("|")[1] for line in texts["u.item"].decode("latin-1").splitlines()]
+    users, items, ratings, _ = torch.from_numpy(np.concatenate([base, test])).T
+    order = draw_permutation(len(base), generator=generator)
+    held_out = order[: round(valid * len(base))]
+    parts = (order[len(held_out) :], held_out, torch.arange(len(base), len(ratings)))
+    note = "ratings 1..5 of 1,682 films by 943 users; official split u1" + (
+        f", {valid:.0%} of its training ratings held out at random as valid" if valid else ""
     )
+    return split_ratings("movielens", users - 1, items - 1, ratings, titles, 943, parts, note)

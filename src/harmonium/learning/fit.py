@@ -14,13 +14,13 @@ from harmonium.learning.batches import Batches, Source
 from harmonium.learning.callback import Callback
 from harmonium.learning.history import History
 from harmonium.learning.monitors import Monitor, default_monitors
-from harmonium.learning.objectives import CD, JointLikelihood, Objective, SummedLayers
+from harmonium.learning.objectives import CD, JointLikelihood, LeaveOneOut, Objective, SummedLayers
 from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.progress import Progress
 from harmonium.learning.starts import initialize, initialize_layers, layer_rates, spread_components
 from harmonium.learning.training import BatchTransform, Training
 from harmonium.learning.transforms import Transform
-from harmonium.models import DBN, RBM, BoltzmannMachine
+from harmonium.models import DBN, RBM, BoltzmannMachine, RatingRBM
 from harmonium.types import Values
 from harmonium.units import Gaussian
 
@@ -107,6 +107,8 @@ def default_objective(model: nn.Module) -> Objective:
     """Return what a kind of model learns by unless told otherwise."""
     if isinstance(model, DBN):
         return SummedLayers()
+    if isinstance(model, RatingRBM):
+        return LeaveOneOut()
     return CD() if isinstance(model, BoltzmannMachine) else JointLikelihood()
 
 

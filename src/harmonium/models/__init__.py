@@ -9,6 +9,7 @@ from harmonium.models.jem import JEM
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_energy import NetworkEnergy
 from harmonium.models.neural import NeuralEBM
+from harmonium.models.rating_rbm import RatingRBM
 from harmonium.models.rbm import RBM
 from harmonium.models.stored import Stored, load
 from harmonium.models.subspace_rbm import SubspaceRBM
@@ -26,6 +27,7 @@ __all__ = [
     "NetworkEnergy",
     "NeuralEBM",
     "RBM",
+    "RatingRBM",
     "Stored",
     "SubspaceRBM",
     "Tempered",

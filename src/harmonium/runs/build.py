@@ -27,7 +27,14 @@ from harmonium.runs.values import Prepared, load_data
 
 def prepare(config: Config) -> Prepared:
     """Load the data and make the values that the model wants, or say what must be chosen first."""
-    return KINDS[config.model.kind].values(config, load_data(config.data))
+    kind, data = KINDS[config.model.kind], load_data(config.data)
+    if data.kind not in kind.takes:
+        able = [name for name, other in KINDS.items() if data.kind in other.takes]
+        raise ValueError(
+            f"{data.name} holds {data.kind} data, which model {kind.name!r} does not take. Choose --model "
+            f"{' or '.join(able)}, or other data."
+        )
+    return kind.values(config, data)
 
 
 def build_model(config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from harmonium.data.ratings import is_ratings
 from harmonium.runs.kinds import KINDS, AnyKind
 from harmonium.runs.settings import Config, Section
 
@@ -33,17 +34,29 @@ def resolve(*layers: Mapping[str, Any]) -> Config:
     name = chosen(given, "data", "name")
     if not name:
         raise ConfigError("No data is chosen. Give --data with a name or a path, or `name` in section [data].")
-    wanted = chosen(given, "model", "kind") or "rbm"
+    wanted = chosen(given, "model", "kind") or default_kind(str(name))
     if wanted not in KINDS:
         raise ConfigError(f"[model] kind must be one of {', '.join(KINDS)}. Got {wanted!r}.")
     kind = KINDS[wanted]
     refuse_unread(given, kind)
-    settings = merge(kind.recipe(str(name)), given)
+    settings = merge(merge(kind.recipe(str(name)), given), {"model": {"kind": wanted}})
     own, complaints = _checked(kind.settings, settings.pop(kind.name, {}), kind.name)
     config, others = _checked(Config, settings, "")
     if own is None or config is None or complaints or others:
         raise ConfigError("\n".join([*others, *complaints]))
     return config.model_copy(update={"own": own, "unread": kind.unread})
+
+
+def default_kind(data: str) -> str:
+    """Return the kind of model that data are learned by unless told: ratings have their own.
+
+    >>> default_kind("movielens"), default_kind("moons")
+    ('ratings', 'rbm')
+    """
+    path = Path(data).expanduser()
+    return (
+        "ratings" if data == "movielens" or (path.suffix == ".csv" and path.is_file() and is_ratings(path)) else "rbm"
+    )
 
 
 def read_config(path: Path) -> Config:

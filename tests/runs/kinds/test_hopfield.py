@@ -15,6 +15,7 @@ from harmonium.plots import write_report
 from harmonium.runs import Run
 
 STORE = ["train", "--model", "hopfield", "--data", "digits", "--threads", "1", "-q", "--no-report"]
+STORE += ["--binarize", "threshold"]
 SMALL = ["train", "--model", "hopfield", "--data", "bars-and-stripes", "--n-patterns", "3", "--threads", "1", "-q"]
 
 
@@ -70,7 +71,7 @@ def test_learning_goes_on_from_the_stored_patterns_and_resumes_exactly() -> None
 def test_mistakes_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*STORE[:4], "moons", "-q"]) == 2
     assert "stores patterns of two values. moons holds real data. Choose binary data" in capsys.readouterr().err
-    assert run([*STORE, "--binarize", "scale"]) == 2
+    assert run([*STORE[:-2], "--binarize", "scale"]) == 2
     assert "binarize = 'scale'" in capsys.readouterr().err
     assert run([*STORE, "--n-patterns", "5000"]) == 2
     assert "There are 1,266 training samples of digits, and n_patterns is 5000." in capsys.readouterr().err

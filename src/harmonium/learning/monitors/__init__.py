@@ -9,6 +9,7 @@ from harmonium.learning.monitors.hidden_units import HiddenUnits as HiddenUnits
 from harmonium.learning.monitors.joint_curves import JointCurves as JointCurves
 from harmonium.learning.monitors.layer_turns import LayerTurns as LayerTurns
 from harmonium.learning.monitors.mixing import Mixing as Mixing
+from harmonium.learning.monitors.rating_error import RatingError as RatingError
 
 
 def default_monitors() -> list[Monitor]:

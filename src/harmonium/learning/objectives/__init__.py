@@ -7,6 +7,7 @@ from harmonium.learning.objectives.contrastive import Contrastive as Contrastive
 from harmonium.learning.objectives.exact_likelihood import ExactLikelihood as ExactLikelihood
 from harmonium.learning.objectives.fast_pcd import FastPCD as FastPCD
 from harmonium.learning.objectives.joint_likelihood import JointLikelihood as JointLikelihood
+from harmonium.learning.objectives.leave_one_out import LeaveOneOut as LeaveOneOut
 from harmonium.learning.objectives.mean_field_cd import MeanFieldCD as MeanFieldCD
 from harmonium.learning.objectives.noise_contrastive import NoiseContrastive as NoiseContrastive
 from harmonium.learning.objectives.pcd import PCD as PCD

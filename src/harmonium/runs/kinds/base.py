@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.data import Data
+from harmonium.data.base import KINDS as DATA_KINDS
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning.monitors import Monitor, default_monitors
 from harmonium.learning.objectives import Contrastive, Objective
@@ -36,15 +37,16 @@ class Kind(ABC, Generic[S]):
 
     `settings` are the kind's own, a section of the TOML file with its name; a field with a description also has a flag
     of `harmonium train`. `unread` are shared settings, as `section.key`, that it does not read: to give one is an
-    error. `recipes` are good settings by the name of the data, `"*"` for any other. `watched` are the monitors shown
-    while it learns, and how; the format may name other metrics of the record. A model passed to a method is one that
-    `build` returned.
+    error. `takes` are the kinds of data that it may be given. `recipes` are good settings by the name of the data,
+    `"*"` for any other. `watched` are the monitors shown while it learns, and how; the format may name other metrics of
+    the record. A model passed to a method is one that `build` returned.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     settings: type[S] = Section  # type: ignore[assignment]
     unread: ClassVar[tuple[str, ...]] = ()
+    takes: ClassVar[tuple[str, ...]] = tuple(kind for kind in DATA_KINDS if kind != "ratings")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {}
     watched: ClassVar[Mapping[str, str]] = {
         "reconstruction": "reconstruction {:.4g}",

@@ -29,8 +29,6 @@ RECALLED = 0.95
 _NOISE = (0.1, 0.2, 0.3, 0.4)
 _N_CUES, _N_SHOWN, _N_SWEEPS = 200, 10, 30
 _FEW_TO_ANNEAL = 100  # up to here log Z of the network is estimated without being asked
-_STORED = {"epochs": 0, "track_likelihood": False}
-_GRAY = ("digits", "mnist", "fashion-mnist", "olivetti", "frey", "cbcl")
 
 
 class HopfieldSettings(Section):
@@ -52,10 +50,7 @@ class HopfieldKind(Kind[HopfieldSettings]):
     summary = "Hopfield network; stores binary patterns and completes them"
     settings = HopfieldSettings
     unread = ("data.standardize", "model.n_hidden", "model.hidden", "model.options", "training.track_likelihood")
-    recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
-        **{name: {"data": {"binarize": "threshold"}, "training": _STORED} for name in _GRAY},
-        "*": {"training": _STORED},
-    }
+    recipes: ClassVar[Mapping[str, dict[str, Any]]] = {"*": {"training": {"epochs": 0, "track_likelihood": False}}}
 
     def values(self, config: Config, data: Data) -> Prepared:
         """Return patterns of -1 and 1, the training samples reduced to those that are stored."""
