@@ -75,7 +75,8 @@ class Shaped(Protocol):
 class Estimate:
     """A number with its uncertainty: `value ± error` (one standard error), inside `[lower, upper]`.
 
-    `kind` says where it comes from: `"exact"`, `"ais"`, `"reverse-ais"`, `"sandwich"`. `ess` is the effective sample
+    `kind` says where it comes from: `"exact"`, `"ais"`, `"reverse-ais"`, `"sandwich"`, `"tempering"`, `"bounds"`,
+    `"bethe"`, `"perturb-and-map"`. `ess` is the effective sample
     size of the weights behind it. `trusted` is False when the method itself says that the number should not be relied
     on, and `note` says why. `lower` and `upper` are statistical: they hold as often as three standard errors do.
     `at_least` and `at_most` are guaranteed, whatever any chain did. The numbers may be tensors, one entry a sample;
@@ -127,7 +128,8 @@ class Estimate:
         over = f", ± {self.spread:.2g} over {self.n_samples:,} samples" if self.spread else ""
         if self.kind == "exact":
             return f"{self.value:.10g} (exact){over}"
-        digits = min(6, max(2, 1 - math.floor(math.log10(self.error)))) if self.error > 0 else 2
+        known = 0 < self.error < math.inf
+        digits = min(6, max(2, 1 - math.floor(math.log10(self.error)))) if known else 2
         numbers = (
             f"{self.value:.{digits}f} ± {self.error:.{digits}f} [{self.lower:.{digits}f}, {self.upper:.{digits}f}]"
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import harmonium as hm
 from harmonium.draws import draw_normal
-from harmonium.partition.log_z import bennett
+from harmonium.partition.bennett import bennett
 from harmonium.testing import tiny_rbm
 from harmonium.testing.contract import normal_quantile
 

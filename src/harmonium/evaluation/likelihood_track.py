@@ -15,7 +15,7 @@ from harmonium.learning.monitors import Monitor
 from harmonium.learning.state import part_of
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import BoltzmannMachine
-from harmonium.partition.log_z import bennett
+from harmonium.partition.bennett import bennett
 from harmonium.samplers import Gibbs
 from harmonium.samplers.resample import resample
 from harmonium.types import State

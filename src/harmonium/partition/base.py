@@ -21,6 +21,7 @@ class Path(Protocol):
     """The laws `p_β` between a reference and a model, for annealed importance sampling."""
 
     model: Any
+    n_groups: int
 
     def log_z0(self) -> float:
         """Return log Z at β = 0."""

@@ -30,6 +30,8 @@ class NeuralPath:
     the uniform law on its `box`, which makes Z the integral over the box.
     """
 
+    n_groups = 1
+
     def __init__(self, model: EnergyModel, reference: Law | None = None, *, n_steps: int = 1) -> None:
         self.model, self.n_steps = model, n_steps
         self.reference = default_law(model) if reference is None else reference

@@ -32,8 +32,9 @@ class PathPoint:
 class MachinePath:
     """The tempered laws `p_β(x) ∝ e^{-E_β(x)}` of a machine, one block of layers summed out.
 
-    Since the kept state decides the fields of the summed-out block, a point of the path holds them: one product gives
-    the weight of a temperature and the draw at the next.
+    `reference` may hold several fields for a layer, `(n_groups, *shape)`: then the chains are as many groups of equal
+    size, one after the other, and each starts under its own. Since the kept state decides the fields of the summed-out
+    block, a point of the path holds them: one product gives the weight of a temperature and the draw at the next.
     """
 
     def __init__(self, model: BoltzmannMachine, reference: Tensor | Mapping[str, Tensor] | None = None) -> None:
@@ -41,7 +42,12 @@ class MachinePath:
         self.model = model
         given = {} if reference is None else as_state(reference, model.data_layer)
         self.reference = {name: model.bias_field(name) for name in model.layers} | given
-        self._laws: dict[float, Tempered] = {}
+        groups = {len(r) for name, r in self.reference.items() if r.ndim > len(model.layer(name).shape)}
+        if len(groups) > 1:
+            raise ValueError(f"All layers need as many reference fields. Got {sorted(groups)} of them.")
+        self.n_groups = groups.pop() if groups else 1
+        self._references: dict[int, State] = {}
+        self._laws: dict[tuple[float, int], Tempered] = {}
         blocks = [block for block in model.blocks() if not any(model.ties(name, name) for name in block)]
         others = [block for block in blocks if model.data_layer not in block]
         self.summed: tuple[str, ...] = (others or [()])[-1]
@@ -50,22 +56,29 @@ class MachinePath:
 
     def log_z0(self) -> float:
         """Return log Z at β = 0, `Σ A(r)`."""
-        parts = (self.model.layer(n).log_partition(r.double()).sum() for n, r in self.reference.items())
-        return float(sum(part.item() for part in parts))
+        return self.group_log_z0()[0].item()
+
+    def group_log_z0(self) -> Tensor:
+        """Return log Z at β = 0 of each group of chains, `(n_groups,)`."""
+        total = torch.zeros(self.n_groups, dtype=torch.float64)
+        for name, r in self.reference.items():
+            units = self.model.layer(name)
+            total = total + units.total(units.log_partition(r.double())).cpu()
+        return total
 
     def start(self, n: int, *, generator: torch.Generator | None = None) -> PathPoint:
         """Draw `n` states at β = 0, exactly."""
-        state = {}
+        state, reference = {}, self._at(0.0, n).reference
         for block in self.kept:
             for name in block:
-                field = self.reference[name].expand(n, *self.model.layer(name).shape)
+                field = reference[name].expand(n, *self.model.layer(name).shape)
                 state[name] = self.model.layer(name).sample(field, generator=generator)
         return self.point(state)
 
     def point(self, state: State) -> PathPoint:
         """Return a point of the path at these values of the kept layers."""
         kept = {name: state[name] for block in self.kept for name in block}
-        linear = self.model.interaction(kept) - self._at(0.0).reference_interaction(kept)
+        linear = self.model.interaction(kept) - self._at(0.0, _rows(kept)).reference_interaction(kept)
         if self.gating is not None:
             return PathPoint(kept, {}, linear, gate_fields(self.model, self.gating, kept))
         return PathPoint(kept, {name: self.model.field(name, kept) for name in self.summed}, linear)
@@ -73,10 +86,11 @@ class MachinePath:
     def log_ratio(self, point: PathPoint, beta: float, new: float) -> Tensor:
         """Return `log f_new(x) - log f_β(x)` of each chain, with `f_β = e^{-E_β}`, in float64."""
         total = (new - beta) * point.linear.double()
+        high_law, low_law = self._at(new, len(total)), self._at(beta, len(total))
         for name, field in point.fields.items():
             units = self.model.layer(name)
-            high = units.log_partition(self._at(new).temper(name, field))
-            total = total + units.total(high.sub_(units.log_partition(self._at(beta).temper(name, field)))).double()
+            high = units.log_partition(high_law.temper(name, field))
+            total = total + units.total(high.sub_(units.log_partition(low_law.temper(name, field)))).double()
         if point.gates is not None and self.gating is not None:
             for at, sign in ((new, 1.0), (beta, -1.0)):
                 weights = gate_log_weights(self.model, self.gating, self._tempered_gates(point.gates, at))
@@ -84,13 +98,13 @@ class MachinePath:
         return total
 
     def _tempered_gates(self, fields: GateFields, beta: float) -> GateFields:
-        law, gate = self._at(beta), self.summed[0]
+        law, gate = self._at(beta, len(fields.gate)), self.summed[0]
         groups = [{name: law.temper(name, field) for name, field in group.items()} for group in fields.groups]
         return GateFields(law.temper(gate, fields.gate), groups)
 
     def advance(self, point: PathPoint, beta: float, *, generator: torch.Generator | None = None) -> PathPoint:
         """Make a Gibbs step at β: the summed-out layers first, from the fields at hand."""
-        tempered, gibbs = self._at(beta), Gibbs()
+        tempered, gibbs = self._at(beta, _rows(point.state)), Gibbs()
         state = dict(point.state)
         if point.gates is not None and self.gating is not None:
             fields = self._tempered_gates(point.gates, beta)
@@ -102,7 +116,21 @@ class MachinePath:
             gibbs.draw_block(tempered, block, state, generator=generator)
         return self.point(state)
 
-    def _at(self, beta: float) -> Tempered:
-        if beta not in self._laws:
-            self._laws[beta] = Tempered(self.model, beta, self.reference)
-        return self._laws[beta]
+    def _at(self, beta: float, n: int) -> Tempered:
+        """Return the law at β of n chains."""
+        n = n if self.n_groups > 1 else 1
+        if (beta, n) not in self._laws:
+            if n not in self._references:
+                self._references[n] = self._expanded(n)
+            self._laws[beta, n] = Tempered(self.model, beta, self._references[n])
+        return self._laws[beta, n]
+
+    def _expanded(self, n: int) -> State:
+        """Return the reference field of each of n chains, where groups differ."""
+        shared = {name: r.ndim == len(self.model.layer(name).shape) for name, r in self.reference.items()}
+        each = n // self.n_groups
+        return {name: r if shared[name] else r.repeat_interleave(each, 0) for name, r in self.reference.items()}
+
+
+def _rows(state: State) -> int:
+    return len(next(iter(state.values())))

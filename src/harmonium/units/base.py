@@ -227,9 +227,11 @@ class Units(nn.Module, ABC):
         return per_unit.flatten(per_unit.ndim - len(self.sites)).sum(-1)
 
     def inner(self, field: Tensor, x: Tensor) -> Tensor:
-        """Return `θ·s(x)` summed over the units, `(*batch,)`, for one field shared by the batch."""
-        statistic = self.statistic(x)
-        return statistic.flatten(x.ndim - len(self.shape)) @ field.flatten().to(statistic)
+        """Return `θ·s(x)` summed over the units, `(*batch,)`, for one field shared by the batch or one for each."""
+        statistic = self.statistic(x).flatten(x.ndim - len(self.shape))
+        if field.ndim == len(self.shape):
+            return statistic @ field.flatten().to(statistic)
+        return (statistic * field.flatten(field.ndim - len(self.shape)).to(statistic)).sum(-1)
 
     def fitted_field(self, x: Tensor) -> Tensor:
         """Return the field under which the mean is that of the samples `x`, NaN left out.

@@ -1,0 +1,58 @@
+"""All normalizers of a ladder of temperatures from all samples at once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_TOLERANCE = 1e-9
+
+
+def mbar(slope: Tensor, betas: Tensor, start: Tensor | None = None) -> Tensor:
+    """Return `log Z_k - log Z_0` of laws `p_k ∝ e^{-E_0(x) - β_k U(x)}` (Shirts and Chodera 2008, eq. 11).
+
+    `slope` are the U of samples of each law, `(n_betas, n_samples)`. The multistate estimate solves
+
+        c_k = log Σ_n e^{-β_k U_n} / Σ_j N e^{-c_j - β_j U_n}  over the samples n of all laws,
+
+    the least variance that weights of all samples can have. It starts from the trapezium rule for `dc/dβ = -⟨U⟩` and
+    takes Newton's steps on the gradient `N (1 - Σ_n W_nk)` of the convex function behind it, or a round of the equation
+    as it stands where such a step would make the gradient larger.
+
+    >>> mbar(torch.zeros(2, 3), torch.tensor([0.0, 1.0])).tolist()    # U = 0: all Z are the same
+    [0.0, 0.0]
+    """
+    u, beta, n = slope.double(), betas.double(), slope.shape[1]
+    exponent = -u.reshape(-1, 1) * beta
+    log_n = torch.full_like(beta, n).log()
+    if start is None:
+        mean = u.mean(1)
+        start = torch.cat([beta.new_zeros(1), -(beta.diff() * (mean[1:] + mean[:-1]) / 2).cumsum(0)])
+    c = start.double()
+    gradient, weights = _gradient(exponent, log_n, c)
+    for _ in range(100):
+        if gradient.abs().max() <= _TOLERANCE * exponent.numel():
+            break
+        n_weights = weights * n  # (n_samples, n_betas)
+        hessian = torch.diag(n_weights.sum(0)) - n_weights.t() @ n_weights
+        step = torch.linalg.lstsq(hessian[1:, 1:], gradient[1:, None]).solution[:, 0]
+        new = c - torch.cat([step.new_zeros(1), step])
+        new_gradient, new_weights = _gradient(exponent, log_n, new)
+        if not bool(new_gradient.isfinite().all()) or new_gradient.norm() >= gradient.norm():
+            new = _updated(exponent, log_n, c)
+            new_gradient, new_weights = _gradient(exponent, log_n, new)
+        c, gradient, weights = new, new_gradient, new_weights
+    return c - c[0]
+
+
+def _updated(exponent: Tensor, log_n: Tensor, c: Tensor) -> Tensor:
+    mixture = (exponent + log_n - c).logsumexp(1, keepdim=True)
+    new = (exponent - mixture).logsumexp(0)
+    return new - new[0]
+
+
+def _gradient(exponent: Tensor, log_n: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `N (1 - Σ_n W_nk)` and the weights `W_nk = e^{-c_k - β_k U_n} / Σ_j N e^{-c_j - β_j U_n}`."""
+    mixture = (exponent + log_n - c).logsumexp(1, keepdim=True)
+    weights = (exponent - c - mixture).exp()
+    return log_n.exp() * (1 - weights.sum(0)), weights

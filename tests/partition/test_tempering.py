@@ -1,0 +1,81 @@
+"""Parallel tempering and the multistate estimate against closed forms and enumeration."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import harmonium as hm
+from harmonium.draws import draw_normal
+from harmonium.partition.mbar import mbar
+from harmonium.partition.tempering import Ladders, ladder_doubts
+from harmonium.testing import scatter
+from harmonium.testing.contract import normal_quantile
+
+
+def shifted_gaussians(a: float, n_betas: int, n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Samples of `p_β ∝ e^{-x²/2 - βax}`, whose `log Z_β - log Z_0 = β²a²/2`: the U of each, and the β."""
+    betas = torch.linspace(0, 1, n_betas, dtype=torch.float64)
+    noise = draw_normal(torch.empty(n_betas, n, dtype=torch.float64), generator=generator)
+    return a * (noise - betas[:, None] * a), betas
+
+
+def test_mbar_on_gaussians(generator: torch.Generator) -> None:
+    """The mean over 100 runs is right, and closer than the trapezium rule could be from so few rungs."""
+    a, errors = 3.0, []
+    for _ in range(100):
+        slope, betas = shifted_gaussians(a, 4, 200, generator)
+        errors.append(mbar(slope, betas)[-1].item() - a**2 / 2)
+    found = torch.tensor(errors)
+    assert abs(found.mean()) < normal_quantile(1e-6) * found.std() / 10 + 0.01
+    assert found.std() < 0.2
+    shifted = mbar(slope + 1.0, betas)[-1].item() - mbar(slope, betas)[-1].item()
+    assert shifted == pytest.approx(-1.0, abs=1e-6)  # the control: it feels what it should
+
+
+def test_mbar_of_two_laws_is_bennett(generator: torch.Generator) -> None:
+    from harmonium.partition.bennett import bennett
+
+    slope, betas = shifted_gaussians(1.5, 2, 300, generator)
+    assert mbar(slope, betas)[-1].item() == pytest.approx(bennett(-slope[0], slope[1])[0], abs=1e-7)
+
+
+def test_tempering_holds_the_exact_value(generator: torch.Generator) -> None:
+    rbm = scatter(hm.RBM(hm.Bernoulli(10), hm.Spin(6)), scale=0.5, generator=generator)
+    calls: list[tuple[int, int]] = []
+    settings = {"n_chains": 64, "n_betas": 200, "generator": generator}
+    found = hm.log_z(rbm, method="tempering", **settings, on_beta=lambda i, n: calls.append((i, n)))
+    exact = hm.exact_log_z(rbm).value
+    assert found.kind == "tempering" and found.trusted
+    assert abs(found.value - exact) < 9 * found.error + 1e-6  # Student's law of 15 degrees of freedom: under 1e-6
+    assert found.at_least <= exact <= found.at_most
+    assert calls[-1][0] == calls[-1][1] == len(calls)
+
+
+def test_ladders_that_disagree_or_do_not_travel_say_so(generator: torch.Generator) -> None:
+    slope, betas = shifted_gaussians(2.0, 6, 320, generator)
+    even = slope.unflatten(1, (10, 32))
+    assert ladder_doubts(Ladders(even, 100, {}), betas, 2.0, 0.1) == []
+    (stuck,) = ladder_doubts(Ladders(even, 3, {}), betas, 2.0, 0.1)
+    assert "3 round trips" in stuck
+    apart = even.clone()
+    apart[:, :, :16] += 3.0
+    (doubt,) = ladder_doubts(Ladders(apart, 100, {}), betas, mbar(apart.flatten(1), betas)[-1].item(), 0.01)
+    assert "start from noise" in doubt
+
+
+@pytest.mark.filterwarnings("ignore:log Z is not trustworthy")
+def test_a_mode_that_no_ladder_keeps_is_missed_in_words(generator: torch.Generator) -> None:
+    """Forty units a side that all agree, at a transition of first order: nobody crosses."""
+    rbm = hm.RBM(hm.Bernoulli(40), hm.Bernoulli(40))
+    with torch.no_grad():
+        rbm.weight.fill_(0.25)
+        rbm.visible_bias.fill_(-4.9)
+        rbm.hidden_bias.fill_(-4.9)
+    found = hm.log_z(rbm, method="tempering", n_chains=32, n_betas=100, generator=generator)
+    assert not found.trusted and "missed a mode" in found.note and found.error == math.inf
+    assert "inf" in str(found)
+    with pytest.raises(TypeError, match="needs a BoltzmannMachine"):
+        hm.log_z(hm.NeuralEBM(torch.nn.Linear(2, 1), (2,)), method="tempering")
