@@ -109,10 +109,9 @@ def _probes(units: Units) -> Tensor:
     if states is None:
         raise ValueError(f"{units!r} has infinitely many states.")
     n_sites = int(torch.tensor(units.sites).prod())
-    layer = torch.zeros(n_sites, len(states), *units.shape, dtype=torch.float64)
-    for i in range(n_sites):
-        for s, value in enumerate(states.double()):
-            layer[i, s][units.site(i)] = value
+    apart = torch.zeros(n_sites, len(states), n_sites, *states.shape[1:], dtype=torch.float64)
+    apart[torch.arange(n_sites), :, torch.arange(n_sites)] = states.double()
+    layer = units.join_sites(apart.unflatten(2, units.sites))
     return units.statistic(layer).flatten(2)
 
 
