@@ -31,10 +31,10 @@ def compare_objectives_command(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Machines of each strength, each with data of its own.")] = 5,
-    seconds: Annotated[float, typer.Option(min=0.01, help="Processor time of each run.")] = 2.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Processor time of each run.")] = 1.0,
     rate: Annotated[
         list[float] | None,
-        typer.Option(help="A learning rate to choose from; may be repeated.", show_default="0.003, 0.01, 0.03, 0.1"),
+        typer.Option(help="A learning rate to choose from; may be repeated.", show_default="0.01, 0.03, 0.1, 0.3"),
     ] = None,
     rows: Annotated[int, typer.Option(min=2, help="Rows of training, of validation and of test data.")] = 2000,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(

@@ -37,8 +37,8 @@ class Comparison:
     n_hidden: int = 10
     strengths: tuple[float, ...] = (0.5, 1.0, 2.0)
     seeds: int = 5
-    seconds: float = 2.0
-    rates: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1)
+    seconds: float = 1.0
+    rates: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3)
     n_rows: int = 2000
     rules: tuple[str, ...] = ()
 
