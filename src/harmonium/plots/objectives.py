@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from harmonium.plots.style import BLUE, GRAY, GREEN, INK, ORANGE, PURPLE, chart, legend, new_figure
 
@@ -52,6 +53,10 @@ def objective_curves(summary: Mapping[str, Any]) -> Figure:
         axes.axhline(results[0]["independent"], color=GRAY, linestyle="--", linewidth=0.9, label="independent units")
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):  # 0.05, not 5 × 10⁻²
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
         if i == len(strengths) - 1:
             legend(axes, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return figure
@@ -68,4 +73,4 @@ def _draw(axes: Axes, result: Mapping[str, Any]) -> None:
     if points:
         seconds, means, low, high = zip(*points, strict=True)
         axes.plot(seconds, means, color=color, linestyle=dash, linewidth=1.5, label=result["rule"])
-        axes.fill_between(seconds, low, high, color=color, alpha=0.12, linewidth=0)
+        axes.fill_between(seconds, low, high, color=color, alpha=0.1, linewidth=0)
