@@ -216,7 +216,7 @@ def test_scores(trained: Run) -> None:
     assert scores["outliers"]["uniform noise"]["free_energy"]["auroc"] == auroc(inside, outside)
     assert scores["rollbacks"] == 0
     assert scores["test"]["lower"] <= scores["test"]["value"] <= scores["test"]["upper"]
-    assert scores["baseline"]["value"] == pytest.approx(-64 * torch.tensor(2.0).log().item())
+    assert scores["baselines"]["the uniform law"]["value"] == pytest.approx(-64 * torch.tensor(2.0).log().item())
 
 
 def test_many_values_get_no_likelihood(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
