@@ -2,11 +2,14 @@
 
     python examples/jem_mnist.py --seeds 3 --out runs/jem
     python examples/jem_mnist.py --seeds 3 --out runs/plain --baseline
+    python examples/jem_mnist.py --seeds 3 --out runs/jem-unweighted --unweighted
     python examples/jem_mnist.py --seeds 3 --labels 100 --out runs/jem-100
     python examples/jem_mnist.py --seeds 3 --labels 100 --out runs/plain-100 --baseline
 
 Finds the files by HARMONIUM_DATA. Prints test error, calibration error and AUROC against Fashion-MNIST for each seed
-and their mean ± standard deviation. Seeds that `--out` has results of are not run again.
+and their mean ± standard deviation. Seeds that `--out` has results of are not run again. The loss is L_clf + 0.05 L_gen
+(0.3 with few labels), which makes a better classifier than `-ln p(x, y) = L_clf + L_gen`; `--unweighted` is the latter.
+`--validate` scores 10,000 training images that are held out, on which settings are chosen.
 """
 
 from __future__ import annotations
@@ -39,6 +42,9 @@ ALL_LABELS = {
     "renewal": 0.05,
 }
 """Weights and rate by a few short runs, judged on the last 10,000 training images; the updates by the time at hand."""
+
+UNWEIGHTED = ALL_LABELS | {"generation_weight": 1.0, "energy_penalty": 2e-3}
+"""Rate and penalty by seven runs of 300 updates with `--validate`, by their validation error."""
 
 FEW_LABELS = {
     "updates": 600,
@@ -187,13 +193,11 @@ def train(arguments: argparse.Namespace, seed: int) -> tuple[hm.JEM, dict[str, f
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     average.swap(jem)
     probabilities = torch.cat([jem.predict_proba(rows) for rows in test.split(1000)])
+    error = (probabilities.argmax(-1) != labels[: len(test)]).double().mean().item()
     inside, beyond = outlier_scores(jem, test), outlier_scores(jem, outside)
     result = {
         "seed": seed,
-        f"{'validation' if arguments.validate else 'test'}_error": (probabilities.argmax(-1) != labels[: len(test)])
-        .double()
-        .mean()
-        .item(),
+        f"{'validation' if arguments.validate else 'test'}_error": error,
         "calibration_error": expected_calibration_error(probabilities, labels[: len(test)]),
         "rollbacks": guard.rollbacks,
         "seconds": seconds,
@@ -210,6 +214,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from 0")
     parser.add_argument("--labels", type=int, default=60_000, help="how many labels are known: 100, 1000 or 60000")
     parser.add_argument("--baseline", action="store_true", help="train the network as a plain classifier")
+    parser.add_argument("--unweighted", action="store_true", help="no weight between the two parts of -ln p(x, y)")
     parser.add_argument("--steps", type=int, default=10, help="Langevin steps of each update")
     parser.add_argument("--step-size", type=float, default=0.2)
     parser.add_argument("--noise", type=float, default=0.03)
@@ -221,7 +226,10 @@ def main() -> None:
     parser.add_argument("--validate", action="store_true", help="score 10,000 training images that are held out")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
-    for name, value in (ALL_LABELS if arguments.labels >= 60_000 else FEW_LABELS).items():
+    recipe = ALL_LABELS if arguments.labels >= 60_000 else FEW_LABELS
+    if arguments.unweighted:
+        recipe = UNWEIGHTED if recipe is ALL_LABELS else recipe | {"generation_weight": 1.0}
+    for name, value in recipe.items():
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
     results: list[dict[str, float]] = []
