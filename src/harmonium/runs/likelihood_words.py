@@ -97,6 +97,15 @@ def samples_sentences(samples: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def announcement(scores: Mapping[str, Any]) -> list[str]:
+    """Return what is said before anything else: that the model is no better than a simple law, if so.
+
+    >>> announcement({"note": "drawn"})
+    []
+    """
+    return [simple_sentence(scores)] if "margin" in scores and rank(scores) != "better" else []
+
+
 def likelihood_lines(scores: Mapping[str, Any]) -> list[str]:
     """Return the log-likelihoods with their errors, what they compare with, and how the data were made, line by line.
 
@@ -105,13 +114,12 @@ def likelihood_lines(scores: Mapping[str, Any]) -> list[str]:
     >>> likelihood_lines({"likelihood": "none", "note": "drawn"})
     ['log-likelihood: none', '      data: drawn']
     """
-    compared = "margin" in scores
-    lines = [simple_sentence(scores)] if compared and rank(scores) != "better" else []
+    lines = announcement(scores)
     lines += [f"log-likelihood: {scores['likelihood']}"] if "likelihood" in scores else []
     for split in reversed(SPLITS):
         if split in scores:
             lines.append(f"{split:>5} log-likelihood in nats  {scores[split]['text']}")
-    if compared and rank(scores) == "better":
+    if "margin" in scores and rank(scores) == "better":
         lines.append(f"      {simple_sentence(scores)}")
     if "samples" in scores:
         lines += [f"      {line}" for line in samples_sentences(scores["samples"])]

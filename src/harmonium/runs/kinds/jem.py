@@ -26,6 +26,7 @@ from harmonium.models import JEM
 from harmonium.networks import MLP, SmallConv, SmallResidual
 from harmonium.runs.choices import known
 from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.likelihood_words import announcement
 from harmonium.runs.panels import Calibration, Histograms, ImageGrid, Panel, Shown
 from harmonium.runs.scores import energy_likelihood
 from harmonium.runs.settings import Config, Section
@@ -299,7 +300,8 @@ class JEMKind(Kind[JEMSettings]):
 
     def lines(self, scores: Mapping[str, Any]) -> list[str]:
         """Return what the classifier does, and the likelihoods."""
-        return [*class_lines(scores), *super().lines(scores)]
+        first = announcement(scores)
+        return [*first, *class_lines(scores), *super().lines(scores)[len(first) :]]
 
     def headline(self, scores: Mapping[str, Any]) -> str:
         """Return the accuracy on the test data, and the likelihood where there is one."""
