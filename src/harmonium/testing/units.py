@@ -77,9 +77,15 @@ def _support(units: Units, field: Tensor) -> tuple[Tensor, Tensor]:
     """Return points of every unit's support, `(n_points, *batch, *shape)`, and the logarithm of what each stands for.
 
     All states of a finite unit; 0..n far into the tail of a count; a trapezoidal grid of 12 standard deviations either
-    side for a real one, for which the rule is spectrally accurate.
+    side for a real one, for which the rule is spectrally accurate; of a vector, 9 of them along each of its axes.
     """
     mean, variance = units.mean(field).detach(), units.variance(field).detach()
+    if _is_vector(units):
+        side = torch.linspace(-9.0, 9.0, 181, dtype=field.dtype)
+        corners = torch.cartesian_prod(*[side] * units.shape[-1]).reshape(-1, *(1,) * (field.ndim - 1), units.shape[-1])
+        steps = units.mean(torch.eye(units.shape[-1], dtype=field.dtype).unsqueeze(-2)).detach().squeeze(-2)
+        log_volume = torch.linalg.slogdet(steps).logabsdet + units.shape[-1] * math.log(18.0 / 180)
+        return units.mean(field + corners).detach(), log_volume
     if units.support == "real":
         t = torch.linspace(-12.0, 12.0, 2001, dtype=field.dtype).reshape(-1, *(1,) * field.ndim)
         spread = variance.sqrt()
@@ -92,6 +98,11 @@ def _support(units: Units, field: Tensor) -> tuple[Tensor, Tensor]:
     places = (1,) * (apart.ndim - len(unit))
     points = states.to(field.dtype).reshape(len(states), *places, *unit)
     return units.join_sites(points.expand(len(states), *apart.shape)), field.new_zeros(())
+
+
+def _is_vector(units: Units) -> bool:
+    """Say whether one unit is a vector of real numbers, which a grid over each of them alone cannot sum."""
+    return units.support == "real" and units.sites != units.shape
 
 
 def _log_weights(units: Units, field: Tensor, points: Tensor) -> Tensor:
@@ -126,6 +137,13 @@ def _check_moments(units: Units, field: Tensor) -> None:
         tolerance=1e-9,
         what=f"{units!r}: the mean of the statistic against ∂A/∂θ",
     )
+    if _is_vector(units):
+        points, log_volume = _support(units, field)
+        law = (_log_weights(units, field, points) + log_volume - units.log_partition(field).detach()).exp()
+        spread = (law.unsqueeze(-1) * (points - units.mean(field).detach()).square()).sum(0)
+        what = f"{units!r}: the variance against the sum of its base measure"
+        require_close(units.variance(field).detach(), spread, tolerance=1e-8, what=what)
+        return
     curvature = torch.empty_like(field)
     columns, flat = slope.reshape(len(field), -1), curvature.reshape(len(field), -1)
     for i in range(columns.shape[1]):
@@ -145,6 +163,9 @@ def _check_draws(units: Units, fields: Tensor, n_samples: int, generator: torch.
         drawn = units.sample(field.expand(n_samples, *field.shape), generator=generator).detach()
         units.check_support(drawn, "samples")
         points, log_volume = _support(units, field)
+        if _is_vector(units):
+            _check_vector_draws(units, field, drawn)
+            continue
         law = (_log_weights(units, field, points) + log_volume - units.log_partition(field).detach()).exp()
         n_sites = math.prod(units.sites)
         law = law.reshape(len(law), n_sites)
@@ -178,6 +199,16 @@ def _check_mean_of_draws(units: Units, fields: Tensor, n_samples: int, generator
             f"(false-alarm rate {FALSE_ALARM:g}).",
         )
     _check_independence(units, fields[0] / 3, n_samples, generator)
+
+
+def _check_vector_draws(units: Units, field: Tensor, drawn: Tensor) -> None:
+    """Raise unless the statistics of the draws are standard normal about the field, in and between the axes."""
+    scores = (units.statistic(drawn).detach() - field).reshape(len(drawn), -1)
+    normal = torch.linspace(-12.0, 12.0, 2001, dtype=scores.dtype)
+    law = (-normal.square() / 2).exp() * (24.0 / 2000) / math.sqrt(2 * math.pi)
+    sides = [*scores.unbind(1), scores.sum(1) / scores.shape[1] ** 0.5]
+    for side in sides:
+        _check_continuous_law(units, side, normal, law)
 
 
 def _check_discrete_law(units: Units, drawn: Tensor, states: Tensor, law: Tensor) -> None:

@@ -9,6 +9,7 @@ from harmonium.units.gaussian import Gaussian as Gaussian
 from harmonium.units.max_pooled import MaxPooled as MaxPooled
 from harmonium.units.mixed import Mixed as Mixed
 from harmonium.units.multinary import Multinary as Multinary
+from harmonium.units.multivariate_gaussian import MultivariateGaussian as MultivariateGaussian
 from harmonium.units.nrelu import NReLU as NReLU
 from harmonium.units.poisson import Poisson as Poisson
 from harmonium.units.spin import Spin as Spin

@@ -82,6 +82,27 @@ class Units(nn.Module, ABC):
         """Return `log μ(x)` of each unit, `(*batch, *sites)`."""
         return torch.zeros_like(x)
 
+    def partial_weights(self, fields: Tensor, x: Tensor) -> Tensor:
+        """Return `log ∫ e^{θ·s(x)} dμ(x)` over what is unknown of x (NaN), the rest at its values, summed over units.
+
+        Of m fields `(m, *shape)` and n rows `(n, *shape)`, each with each: `(m, n)`. A unit adds `A(θ)` where it is not
+        known, `θ·s(x) + log μ(x)` where it is: two products.
+
+        >>> Bernoulli(2).partial_weights(torch.zeros(1, 2), torch.tensor([[1.0, torch.nan]])).tolist()
+        [[0.6931471824645996]]
+        """
+        unknown = x.isnan()
+        value = x.where(~unknown, 0.0)
+        holes = self.split_sites(unknown).reshape(len(x), math.prod(self.sites), -1).any(-1)
+        known = self.statistic(value).flatten(1)
+        base = self.log_base(value).reshape(len(x), -1).where(~holes, 0.0).sum(1)
+        free = self.log_partition(fields).reshape(len(fields), -1)
+        return fields.flatten(1) @ known.mT + free @ holes.to(free).mT + base
+
+    def complete(self, field: Tensor, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw what is unknown of x (NaN) under a field, given the rest."""
+        return torch.where(x.isnan(), self.sample(field.expand_as(x), generator=generator), x)
+
     def link(self, mean: Tensor) -> Tensor:
         """Return the field under which the units have this mean, by bisection: the inverse of `mean`."""
         low = torch.full_like(mean, -4096.0)

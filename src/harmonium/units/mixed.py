@@ -92,6 +92,16 @@ class Mixed(Units):
         """Return the statistic of each part."""
         return self._elementwise("statistic", x)
 
+    def partial_weights(self, fields: Tensor, x: Tensor) -> Tensor:
+        """Return the sum of those of the parts."""
+        pieces = zip(self._layers(), self.split(fields), self.split(x), strict=True)
+        return torch.stack([part.partial_weights(of_field, of_x) for part, of_field, of_x in pieces]).sum(0)
+
+    def complete(self, field: Tensor, x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw what is unknown of each part."""
+        pieces = zip(self._layers(), self.split(field), self.split(x), strict=True)
+        return self.join([part.complete(of_field, of_x, generator=generator) for part, of_field, of_x in pieces])
+
     def link(self, mean: Tensor) -> Tensor:
         """Return the field of each part that has this mean."""
         return self._elementwise("link", mean)
