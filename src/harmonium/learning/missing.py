@@ -16,10 +16,11 @@ class MissingValues:
 
     As the model learns, the draws follow `p(unknown | known)`: data augmentation (Tanner and Wong 1987). The values are
     carried from epoch to epoch like persistent chains. Where rows hold a layer whole or not at all (every value NaN),
-    as labels of some rows, nothing is drawn: the objective sums that layer out.
+    as labels of some rows, nothing is drawn: the objective sums that layer out. Nor is it where the objective sums
+    single values out by itself (not `drawn`).
     """
 
-    def __init__(self, model: nn.Module, batches: Batches) -> None:
+    def __init__(self, model: nn.Module, batches: Batches, *, drawn: bool = True) -> None:
         self.model = model
         self.unknown: State = {}
         self.values: State = {}
@@ -34,7 +35,8 @@ class MissingValues:
                 continue
             if bool(holes.all()):
                 raise ValueError(f"All values of layer {name!r} are NaN: there is nothing to learn from. Leave it out.")
-            self._take(name, x, holes, alone=len(batches.columns) == 1)
+            if drawn:
+                self._take(name, x, holes, alone=len(batches.columns) == 1)
 
     def _take(self, name: str, x: Tensor, holes: Tensor, *, alone: bool) -> None:
         if not isinstance(self.model, BoltzmannMachine):

@@ -92,7 +92,7 @@ class Training:
         self.seen: Phases | None = None
         self.batch: State = {}
         self.seconds = 0.0
-        self.missing = MissingValues(model, self.batches)
+        self.missing = MissingValues(model, self.batches, drawn=not objective.sums_out_holes)
         self._checked = self._check_integers()
         self.stop = False
         self.good: State = {}
@@ -199,6 +199,7 @@ class Training:
                     # A row may lack a layer as a whole where there are others; never a condition.
                     may_lack = len(batch) > 1 and name not in self._conditions
                     rows = value[~value.flatten(1).isnan().all(1)] if may_lack else value
+                    rows = rows.nan_to_num(nan=0.0) if self.objective.sums_out_holes else rows
                     if index is None and bool(rows.isnan().any()):
                         raise ValueError(
                             f"Layer {name!r} of a batch of the DataLoader holds NaN. Missing values are carried from "

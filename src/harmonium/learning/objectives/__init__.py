@@ -10,6 +10,7 @@ from harmonium.learning.objectives.joint_likelihood import JointLikelihood as Jo
 from harmonium.learning.objectives.leave_one_out import LeaveOneOut as LeaveOneOut
 from harmonium.learning.objectives.mean_field_cd import MeanFieldCD as MeanFieldCD
 from harmonium.learning.objectives.noise_contrastive import NoiseContrastive as NoiseContrastive
+from harmonium.learning.objectives.observed_likelihood import ObservedLikelihood as ObservedLikelihood
 from harmonium.learning.objectives.pcd import PCD as PCD
 from harmonium.learning.objectives.perturb_and_map import PerturbAndMAP as PerturbAndMAP
 from harmonium.learning.objectives.probability_flow import ProbabilityFlow as ProbabilityFlow

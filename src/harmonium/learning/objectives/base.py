@@ -51,6 +51,9 @@ class Objective(ABC):
     weighs_rows: ClassVar[bool] = False
     """Whether rows of the data may have weights."""
 
+    sums_out_holes: ClassVar[bool] = False
+    """Whether single unknown values (NaN) are its own business; otherwise they are drawn before it sees a batch."""
+
     @classmethod
     def examples(cls) -> list[Case]:
         """Return cases in which there is nothing to learn, which the contract is held to; none if no law is its."""
