@@ -2,20 +2,22 @@
 
 from harmonium.data.amat import read_amat
 from harmonium.data.array import read_array
-from harmonium.data.base import Column, Data
+from harmonium.data.base import Data
 from harmonium.data.cifar import read_cifar
+from harmonium.data.column import Column
 from harmonium.data.directory import DataDirectory, MissingDataError
 from harmonium.data.extras import MissingExtraError
 from harmonium.data.films import bouncing_balls
 from harmonium.data.idx import read_idx
 from harmonium.data.images import read_images
+from harmonium.data.infer import infer_columns
 from harmonium.data.lattice import bars_and_stripes, ising, ising_law
 from harmonium.data.load import DATASETS, EMBEDDED, load, options_of
 from harmonium.data.local_contrast import local_contrast
 from harmonium.data.local_whitening import LocalWhitening, whiten_locally
 from harmonium.data.patches import draw_patches
 from harmonium.data.split import split, split_indices
-from harmonium.data.table import decode, encode, infer_columns, read_columns, read_table
+from harmonium.data.table import decode, encode, log_slopes, read_columns, read_table
 from harmonium.data.toys import checkerboard, circles, mixture, mixture_log_density, moons, pinwheel
 from harmonium.data.transforms import (
     DESCRIPTIONS,
@@ -55,6 +57,7 @@ __all__ = [
     "ising_law",
     "load",
     "local_contrast",
+    "log_slopes",
     "mixture",
     "mixture_log_density",
     "moons",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from harmonium.data.column import Column
 from harmonium.display import html_table
 
 KINDS = ("binary", "levels", "real", "table", "counts", "ratings")
@@ -14,40 +15,6 @@ KINDS = ("binary", "levels", "real", "table", "counts", "ratings")
 
 Ratings are a table users × items, NaN where there is none: the splits hold other ratings of the same users.
 """
-
-COLUMN_TYPES = ("binary", "categorical", "real")
-
-Value = str | int | float | bool
-"""A cell of a table; a missing cell is None."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table and how it is encoded.
-
-    `type` is `"binary"` (one 0/1 value: the index into the two `levels`), `"categorical"` (a one-hot block, one value
-    for each of `levels`) or `"real"` (one value, `(x - mean) / std`).
-
-    >>> Column("color", "categorical", ("blue", "green", "red")).width
-    3
-    """
-
-    name: str
-    type: str
-    levels: tuple[Value, ...] = ()
-    mean: float = 0.0
-    std: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.type not in COLUMN_TYPES:
-            raise ValueError(
-                f"the type of column {self.name!r} must be one of {', '.join(COLUMN_TYPES)}. Got {self.type!r}."
-            )
-
-    @property
-    def width(self) -> int:
-        """The number of encoded values: the number of levels of a categorical column, else 1."""
-        return len(self.levels) if self.type == "categorical" else 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,12 @@ from harmonium.data.array import read_array
 from harmonium.data.base import Data
 from harmonium.data.idx import read_idx
 from harmonium.data.images import decode_images, list_images
+from harmonium.data.infer import infer_columns
 from harmonium.data.split import THREE_WAYS, split_indices
-from harmonium.data.table import encode, infer_columns, read_columns
+from harmonium.data.table import encode, read_columns
 
-READABLE = ".npy, .npz, .csv, .parquet, .idx, *-ubyte, *-ubyte.gz, .amat, .amat.bz2, or a folder of pictures"
+READABLE = ".npy, .npz, .csv, .tsv, .parquet, .idx, *-ubyte, *-ubyte.gz, .amat, .amat.bz2, or a folder of pictures"
+TABLES = (".csv", ".tsv", ".csv.gz", ".parquet", ".pq")
 RANDOM = "random split 80/10/10"
 LABELS = ("labels", "label", "target", "targets", "y")
 
@@ -85,7 +87,9 @@ def load_table(path: Path, *, generator: torch.Generator, types: Mapping[str, st
     train, valid, test = split_indices(n, THREE_WAYS, generator=generator)
     columns = infer_columns(table, types, rows=train.tolist())
     x = encode(table, columns)
-    note = f"{len(columns)} columns, real ones standardized on train; {RANDOM}"
+    n_left_out = sum(column.width == 0 for column in columns)
+    note = f"{len(columns) - n_left_out} columns, numbers on scales of the training rows; {RANDOM}"
+    note += f"; {n_left_out} columns left out" if n_left_out else ""
     return Data.of_splits(path.name, [x[train], x[valid], x[test]], kind="table", columns=columns, note=note)
 
 

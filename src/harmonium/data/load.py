@@ -82,7 +82,7 @@ def path_loader(path: Path) -> Loader:
         return from_path.load_array
     if name.endswith(".csv") and ratings.is_ratings(path):
         return ratings.load_ratings
-    if name.endswith((".csv", ".parquet", ".pq")):
+    if name.endswith(from_path.TABLES):
         return from_path.load_table
     if name.endswith((".idx", ".idx.gz", "-ubyte", "-ubyte.gz")):
         return from_path.load_idx

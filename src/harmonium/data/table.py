@@ -1,223 +1,162 @@
-"""Tables: CSV and Parquet, their columns' types, and the encoding that a model sees."""
+"""Tables: CSV and Parquet files, their columns, and the encoding that a model sees."""
 
 from __future__ import annotations
 
-import csv
+import datetime
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from harmonium.data.base import COLUMN_TYPES, Column, Value
+from harmonium.data.column import EPOCH, Column, Value
+from harmonium.data.csv_file import Table, read_csv
 from harmonium.data.extras import require
-
-Table = dict[str, list[Value | None]]
-"""The cells of a table by column; None is missing."""
-
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-MAX_INTEGER_LEVELS = 10
-MAX_TEXT_LEVELS = 100
-
-
-def parse_cells(cells: Sequence[str]) -> list[Value | None]:
-    """Return a column of text as integers if all its cells are, else as numbers if all are, else as text."""
-    stripped = [cell.strip() for cell in cells]
-    for kind in (int, float):
-        try:
-            return [None if cell.lower() in MISSING else kind(cell) for cell in stripped]
-        except ValueError:
-            continue
-    return [None if cell.lower() in MISSING else cell for cell in stripped]
-
-
-def is_number(cell: str) -> bool:
-    """Say whether the text is a number or a missing value."""
-    return cell.strip().lower() in MISSING or isinstance(parse_cells([cell])[0], int | float)
-
-
-def read_csv(path: Path) -> Table:
-    """Read a CSV file. The first row names the columns, unless all its cells are numbers: then they are x0, x1 …"""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            rows = [(reader.line_num, row) for row in reader if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is not a CSV file in UTF-8: {error}.") from error
-    if not rows:
-        raise ValueError(f"{path} is empty.")
-    width = len(rows[0][1])
-    for line, row in rows:
-        if len(row) != width:
-            raise ValueError(
-                f"{path}, line {line}: {len(row)} cells, but the first row has {width}. Repair or drop the line."
-            )
-    if all(is_number(cell) for cell in rows[0][1]):
-        names = [f"x{i}" for i in range(width)]
-    else:
-        names = [name.strip() for name in rows.pop(0)[1]]
-    if len(set(names)) < width:
-        raise ValueError(f"{path}: the names of the columns must differ. Got {names}.")
-    if not rows:
-        raise ValueError(f"{path} has names of columns but no rows.")
-    return {name: parse_cells([row[i] for _, row in rows]) for i, name in enumerate(names)}
+from harmonium.data.infer import Cells, as_numbers, infer_columns
 
 
 def read_parquet(path: Path) -> Table:
-    """Read a Parquet file of numbers, booleans and text (pyarrow)."""
+    """Read a Parquet file of numbers, booleans, dates and text (pyarrow)."""
     parquet = require("pyarrow.parquet", "tables", "reading Parquet files")
     try:
         stored = parquet.read_table(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is not a readable Parquet file: {error}.") from error
-    table: Table = {name: stored.column(name).to_pylist() for name in stored.column_names}
-    for name, cells in table.items():
-        table[name] = [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in cells]
-        odd = next((cell for cell in cells if cell is not None and not isinstance(cell, str | int | float)), None)
-        if odd is not None:
-            raise ValueError(f"{path}: column {name!r} holds {type(odd).__name__} values. Make them numbers or text.")
-    return table
+    return {
+        name: [as_value(path, name, cell) for cell in stored.column(name).to_pylist()] for name in stored.column_names
+    }
+
+
+def as_value(path: Path, name: str, cell: object) -> Value | None:
+    """Return a cell of a Parquet file as a value: NaN is missing, a date is the start of its day."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    if isinstance(cell, datetime.datetime):
+        return cell.replace(tzinfo=None)
+    if isinstance(cell, datetime.date):
+        return datetime.datetime(cell.year, cell.month, cell.day)
+    if isinstance(cell, str | int | float):
+        return cell
+    raise ValueError(f"{path}: column {name!r} holds {type(cell).__name__} values. Make them numbers or text.")
 
 
 def read_columns(path: str | os.PathLike[str]) -> Table:
-    """Read the cells of a `.csv` or `.parquet` file. Empty cells, NA, NaN, null, None and ? are missing."""
+    """Read the cells of a `.csv` (`.tsv`, `.txt`) or `.parquet` file.
+
+    Separators, decimal commas and encodings are found out. Empty cells, NA, N/A, NaN, null, None, ?, - and the like are
+    missing.
+    """
     path = Path(path)
     return read_parquet(path) if path.suffix.lower() in (".parquet", ".pq") else read_csv(path)
 
 
-def infer_type(name: str, cells: Sequence[Value]) -> str:
-    """Return the type of a column from its cells that are not missing.
+def encode(
+    table: Mapping[str, Cells], columns: Sequence[Column], *, on_unseen: Callable[[str], None] | None = None
+) -> Tensor:
+    """Return float64 `(n, Σ width)`: for each column a number on its scale, 0/1, or a one-hot block.
 
-    Two distinct values: binary. Text: categorical (more than 100 distinct is an error: names and identifiers are
-    dropped by hand). Integers with 3 to 10 distinct values, each in two rows or more on average: categorical. All else:
-    real.
-
-    >>> infer_type("age", [31, 47, 52]), infer_type("stars", [1, 2, 3, 3, 2, 1]), infer_type("answer", ["no", "yes"])
-    ('real', 'categorical', 'binary')
+    Missing cells are NaN, all along their block. A level that was never seen is an error, or missing where `on_unseen`
+    is told of it.
     """
-    distinct = set(cells)
-    if len(distinct) == 2:
-        return "binary"
-    if any(isinstance(cell, str) for cell in distinct):
-        if len(distinct) > MAX_TEXT_LEVELS:
-            raise ValueError(
-                f"column {name!r} has {len(distinct)} distinct texts, too many to guess that it is categorical. "
-                f'Leave it out with types={{{name!r}: "drop"}}, or keep it with types={{{name!r}: "categorical"}}.'
-            )
-        return "categorical"
-    whole = all(float(cell).is_integer() for cell in distinct)
-    few = 3 <= len(distinct) <= MAX_INTEGER_LEVELS and 2 * len(distinct) <= len(cells)
-    return "categorical" if whole and few else "real"
-
-
-def infer_columns(
-    table: Table, types: Mapping[str, str] | None = None, *, rows: Sequence[int] | None = None
-) -> tuple[Column, ...]:
-    """Return the columns of a table by the rule of `infer_type`, where `types` does not give the type (or `"drop"`).
-
-    Levels come from all rows; mean and standard deviation of real columns from `rows` only (the training split).
-    """
-    types = dict(types or {})
-    unknown = [name for name in types if name not in table]
-    if unknown:
-        raise ValueError(f"`types` names columns that are not there: {unknown}. The columns are {list(table)}.")
-    columns = []
-    for name, cells in table.items():
-        given = types.get(name)
-        if given == "drop":
-            continue
-        if given is not None and given not in COLUMN_TYPES:
-            raise ValueError(
-                f"the type of column {name!r} must be one of {', '.join(COLUMN_TYPES)} or drop. Got {given!r}."
-            )
-        present = [cell for cell in cells if cell is not None]
-        if not present:
-            raise ValueError(f'column {name!r} has only missing values. Leave it out with types={{{name!r}: "drop"}}.')
-        kind = given or infer_type(name, present)
-        if kind == "real":
-            columns.append(fit_real(name, cells, rows))
-            continue
-        levels = sorted(set(present), key=lambda cell: (isinstance(cell, str), cell))
-        if kind == "binary" and len(levels) > 2:
-            raise ValueError(f"column {name!r} cannot be binary: it has {len(levels)} distinct values, {levels[:5]} …")
-        columns.append(Column(name, kind, tuple(levels)))
-    if not columns:
-        raise ValueError("all columns are dropped: nothing is left to model.")
-    return tuple(columns)
-
-
-def fit_real(name: str, cells: Sequence[Value | None], rows: Sequence[int] | None) -> Column:
-    """Return a real column with the moments of the given rows; a constant one gets std 1."""
-    chosen = cells if rows is None else [cells[row] for row in rows]
-    text = next((cell for cell in cells if isinstance(cell, str)), None)
-    if text is not None:
-        raise ValueError(
-            f"column {name!r} cannot be real: it holds the text {text!r}. Repair it, or choose categorical."
-        )
-    if any(math.isinf(float(cell)) for cell in cells if cell is not None):
-        raise ValueError(f"column {name!r} holds infinite values. Replace them, or leave the cells empty.")
-    x = torch.tensor([float(cell) for cell in chosen if cell is not None], dtype=torch.float64)
-    mean = float(x.mean()) if len(x) else 0.0
-    std = float(x.std(correction=0)) if len(x) else 0.0
-    return Column(name, "real", (), mean, std if std > 1e-12 * max(1.0, abs(mean)) else 1.0)
-
-
-def encode(table: Mapping[str, Sequence[Value | None]], columns: Sequence[Column]) -> Tensor:
-    """Return float32 `(n, Σ width)`: 0/1, a one-hot block, or `(x - mean)/std` for each column; missing cells are NaN,
-    all along their block."""
     blocks = []
     for column in columns:
+        if not column.width:
+            continue
         if column.name not in table:
             raise ValueError(f"the table has no column {column.name!r}. Its columns are {list(table)}.")
         cells = table[column.name]
-        block = torch.full((len(cells), column.width), math.nan)
-        present = torch.tensor([cell is not None for cell in cells])
+        if not column.is_numeric:
+            cells = seen(column, cells, on_unseen)
+        block = torch.full((len(cells), column.width), math.nan, dtype=torch.float64)
+        present = torch.tensor([cell is not None for cell in cells], dtype=torch.bool)
         values = [cell for cell in cells if cell is not None]
-        if column.type == "real":
-            numbers = torch.tensor([float(value) for value in values], dtype=torch.float64)
-            block[present, 0] = ((numbers - column.mean) / column.std).float()
+        if column.is_numeric:
+            block[present, 0] = column.forward(as_numbers(column.name, values, column.type))
         else:
             index = {level: i for i, level in enumerate(column.levels)}
-            unseen = next((value for value in values if value not in index), None)
-            if unseen is not None:
-                raise ValueError(
-                    f"column {column.name!r} holds {unseen!r}, which is not one of its levels {column.levels}."
-                )
             codes = torch.tensor([index[value] for value in values], dtype=torch.int64)
-            hot = torch.nn.functional.one_hot(codes, column.width) if column.type == "categorical" else codes[:, None]
-            block[present] = hot.float()
+            hot = codes[:, None] if column.type == "binary" else torch.nn.functional.one_hot(codes, column.width)
+            block[present] = hot.double()
         blocks.append(block)
     return torch.cat(blocks, 1)
 
 
+def seen(column: Column, cells: Cells, on_unseen: Callable[[str], None] | None) -> Cells:
+    """Return the cells with levels as the column has them; others are missing, and told of."""
+    by_text = {str(level): level for level in column.levels}
+    found = [None if cell is None else by_text.get(str(cell)) for cell in cells]
+    odd = sorted({str(cell) for cell, level in zip(cells, found, strict=True) if cell is not None and level is None})
+    if odd:
+        text = f"column {column.name!r} holds {odd[0]!r}, which is not one of its levels {column.levels}"
+        if on_unseen is None:
+            raise ValueError(f"{text}.")
+        on_unseen(f"{text}: taken as missing" + (f" (and {len(odd) - 1} other levels)." if odd[1:] else "."))
+    return found
+
+
 def decode(x: Tensor, columns: Sequence[Column]) -> Table:
-    """Return the cells that `x` encodes: the nearer level of a binary value, the largest of a one-hot block, or
-    `x · std + mean`; NaN is missing. So `decode(encode(table, columns), columns)` is the table."""
-    width = sum(column.width for column in columns)
+    """Return the cells that `x` encodes, in the order of the file: the inverse of `encode`, up to rounding.
+
+    Numbers have the rounding of the data and lie in their range; of a binary value it is the nearer level, of a one-hot
+    block the largest; NaN is missing. Constants are put back; identifiers and what else is left out are not there.
+    """
+    kept = [column for column in columns if column.width]
+    width = sum(column.width for column in kept)
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"`x` must have shape (n, {width}) to match the columns. Got {tuple(x.shape)}.")
+    blocks = iter(x.double().split([column.width for column in kept], 1))
     table: Table = {}
-    for column, block in zip(columns, x.double().split([column.width for column in columns], 1), strict=True):
+    for column in columns:
+        if column.type == "constant" and column.levels:
+            table[column.name] = [column.levels[0]] * len(x)
+        if not column.width:
+            continue
+        block = next(blocks)
         missing = block.isnan().any(1).tolist()
         cells: list[Value]
-        if column.type == "real":
-            cells = [value * column.std + column.mean for value in block[:, 0].tolist()]
+        if column.is_numeric:
+            cells = as_cells(column, block[:, 0].nan_to_num())
         else:
-            codes = block.argmax(1) if column.type == "categorical" else (block[:, 0] > 0.5).long()
+            codes = (block[:, 0] > 0.5).long() if column.type == "binary" else block.argmax(1)
             cells = [column.levels[min(code, len(column.levels) - 1)] for code in codes.tolist()]
         table[column.name] = [None if gone else cell for gone, cell in zip(missing, cells, strict=True)]
-    return table
+    places = {column.name: column.place for column in columns}
+    return dict(sorted(table.items(), key=lambda item: places[item[0]]))
+
+
+def as_cells(column: Column, y: Tensor) -> list[Value]:
+    """Return the numbers of a column as cells: whole ones as integers, days as dates."""
+    numbers = column.inverse(y).tolist()
+    if column.type == "date":
+        return [EPOCH + datetime.timedelta(days=number) for number in numbers]
+    if column.decimals is None:
+        return list(numbers)
+    return [int(number) if column.decimals == 0 else round(number, column.decimals) for number in numbers]
+
+
+def log_slopes(x: Tensor, columns: Sequence[Column]) -> Tensor:
+    """Return `log dy/dx` of each column of `x`, `(n, n_columns)`, 0 for levels and missing cells.
+
+    Added to a log-density of encoded values it makes one in the units of the table.
+    """
+    kept = [column for column in columns if column.width]
+    slopes = torch.zeros(len(x), len(kept), dtype=torch.float64)
+    for i, (column, block) in enumerate(zip(kept, x.split([column.width for column in kept], 1), strict=True)):
+        if column.is_numeric:
+            y = block[:, 0].double()
+            slopes[:, i] = torch.where(y.isnan(), 0.0, column.log_slope(y.nan_to_num()))
+    return slopes
 
 
 def read_table(
     path: str | os.PathLike[str], types: Mapping[str, str] | None = None, *, rows: Sequence[int] | None = None
 ) -> tuple[Tensor, tuple[Column, ...]]:
-    """Read a `.csv` or `.parquet` table: the encoded float32 `(n, d)` with NaN for missing cells, and its columns.
+    """Read a `.csv` or `.parquet` table: the encoded `(n, d)` with NaN for missing cells, and its columns.
 
-    Types are inferred (`infer_type`) or given, `types={"age": "real", "id": "drop"}`; real columns are standardized
-    with the moments of `rows`, or of all rows.
+    Types are inferred (`infer_columns`) or given, `types={"age": "real", "id": "skip"}`; scales and moments are those
+    of `rows`, or of all rows.
     """
     table = read_columns(path)
     columns = infer_columns(table, types, rows=rows)

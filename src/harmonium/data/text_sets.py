@@ -8,7 +8,8 @@ import tarfile
 import numpy as np
 import torch
 
-from harmonium.data.base import Column, Data
+from harmonium.data.base import Data
+from harmonium.data.column import Column
 from harmonium.data.directory import DataDirectory
 from harmonium.data.extras import require
 from harmonium.data.ratings import split_ratings

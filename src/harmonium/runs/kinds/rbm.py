@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 
-from harmonium.data import Column, Data
+from harmonium.data import Data
 from harmonium.learning.starts import initialize
 from harmonium.learning.starts.spread_components import spread_components
 from harmonium.models import RBM
+from harmonium.models.table_units import table_units
 from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import Kind
 from harmonium.runs.settings import Config, Section
-from harmonium.units import Bernoulli, Categorical, Gaussian, Mixed, Poisson, Units
+from harmonium.units import Bernoulli, Gaussian, Poisson, Units
 
 PLANE: dict[str, Any] = {
     "data": {"standardize": False},
@@ -108,15 +108,3 @@ def visible_units(data: Data) -> Units:
     if data.kind == "real":
         return Gaussian(n, floor=_PIXEL_SIGMA) if len(data.shape) > 1 else Gaussian(n)
     return {"binary": Bernoulli, "counts": Poisson}[data.kind](n)
-
-
-def table_units(columns: Sequence[Column]) -> Units:
-    """Return units for the columns of a table, side by side; neighbors of one type share a layer."""
-    parts: list[Units] = []
-    for type_, group in itertools.groupby(columns, key=lambda column: column.type):
-        members = list(group)
-        if type_ == "categorical":
-            parts += [Categorical(1, column.width) for column in members]
-        else:
-            parts.append((Bernoulli if type_ == "binary" else Gaussian)(len(members)))
-    return Mixed(*parts)

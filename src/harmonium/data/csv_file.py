@@ -1,0 +1,150 @@
+"""CSV files as they come: separators, decimal commas, encodings and missing values are found out; pyarrow reads."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harmonium.data.column import Value
+from harmonium.data.extras import require
+
+Table = dict[str, list[Value | None]]
+"""The cells of a table by column; None is missing."""
+
+MISSING = frozenset(
+    {"", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil", "?", "-", "--", ".", "#n/a", "#na", "#null!",
+     "missing", "nat"}
+)  # fmt: skip
+"""The spellings of a missing value, in lower case."""
+
+SEPARATORS = ("\t", ";", "|", ",")
+DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
+
+_COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_N_SNIFFED = 50
+
+
+def read_csv(path: Path) -> Table:
+    """Read a CSV file. The first row names the columns, unless all its cells are numbers: then they are x0, x1 …"""
+    arrow = require("pyarrow", "tables", "reading tables")
+    reader = require("pyarrow.csv", "tables", "reading tables")
+    text = decoded(path)
+    if not text.strip():
+        raise ValueError(f"{path} is empty.")
+    separator = sniffed(text)
+    ragged: list[tuple[int | None, int, int]] = []
+
+    def refuse(row: object) -> str:
+        ragged.append((row.number, row.actual_columns, row.expected_columns))  # type: ignore[attr-defined]
+        return "error"
+
+    at_most = text.split("\n", 1)[0].count(separator) + 1
+    as_text = {f"f{i}": arrow.string() for i in range(at_most)}
+    try:
+        read = reader.read_csv(
+            io.BytesIO(text.encode()),
+            read_options=reader.ReadOptions(
+                autogenerate_column_names=True, use_threads=False, block_size=max(1 << 20, len(text) + 1)
+            ),
+            parse_options=reader.ParseOptions(
+                delimiter=separator, invalid_row_handler=refuse, newlines_in_values='"' in text
+            ),
+            convert_options=reader.ConvertOptions(column_types=as_text, strings_can_be_null=False),
+        )
+    except arrow.ArrowInvalid as error:
+        if ragged:
+            number, actual, expected = ragged[0]
+            where = "" if number is None else f", line {number}"
+            raise ValueError(
+                f"{path}{where}: {actual} cells, but the first row has {expected}. Repair or drop the line."
+            ) from error
+        raise ValueError(f"{path} cannot be read as CSV: {error}.") from error
+    columns = [[("" if cell is None else cell).strip() for cell in column.to_pylist()] for column in read.columns]
+    first = [column[0] for column in columns]
+    if all(is_number(cell) for cell in first):
+        names = [f"x{i}" for i in range(len(columns))]
+    else:
+        names, columns = first, [column[1:] for column in columns]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{path}: the names of the columns must differ. Got {names}.")
+    if not columns[0]:
+        raise ValueError(f"{path} has names of columns but no rows.")
+    return {name: parse_cells(cells, commas=separator != ",") for name, cells in zip(names, columns, strict=True)}
+
+
+def decoded(path: Path) -> str:
+    """Return the text of a file in UTF-8, UTF-16 (with its mark) or, where neither holds, Windows-1252."""
+    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        pass
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is text in no encoding that is known here (UTF-8, UTF-16, Windows-1252).") from error
+
+
+def sniffed(text: str) -> str:
+    """Return the separator: the first that occurs equally often in all of the first lines, outside of quotes.
+
+    >>> sniffed("a;b\\n1,5;2,5\\n")
+    ';'
+    """
+    lines = [re.sub(r'"[^"]*"', "", line) for line in text.splitlines()[:_N_SNIFFED] if line.strip()]
+    counts = {separator: [line.count(separator) for line in lines] for separator in SEPARATORS}
+    for separator, found in counts.items():
+        if found[0] > 0 and len(set(found)) == 1:
+            return separator
+    return max(reversed(SEPARATORS), key=lambda separator: counts[separator][0])
+
+
+def parse_cells(cells: Sequence[str], *, commas: bool = False) -> list[Value | None]:
+    """Return a column of text as whole numbers if all its cells are, else as numbers, else as dates, else as text.
+
+    >>> parse_cells(["1,5", "NA", "1.002,25"], commas=True)
+    [1.5, None, 1002.25]
+    """
+    missing = [cell.lower() in MISSING for cell in cells]
+    known = [cell for cell, gone in zip(cells, missing, strict=True) if not gone]
+    if commas and any("," in cell for cell in known) and all(map(_is_written_with_commas, known)):
+        known = [cell.replace(".", "").replace(",", ".") if "," in cell else cell for cell in known]
+    values = iter(_parsed(known))
+    return [None if gone else next(values) for gone in missing]
+
+
+def _is_written_with_commas(cell: str) -> bool:
+    return _COMMA.fullmatch(cell) is not None or is_number(cell)
+
+
+def _parsed(known: list[str]) -> list[Value]:
+    for kind in (int, float):
+        try:
+            return [kind(cell) for cell in known]
+        except ValueError:
+            continue
+    for form in DATES:
+        try:
+            return [datetime.datetime.strptime(cell, form) for cell in known]
+        except ValueError:
+            continue
+    return list(known)
+
+
+def is_number(cell: str) -> bool:
+    """Say whether the text is a number or a missing value.
+
+    >>> is_number("1e3"), is_number("n/a"), is_number("x")
+    (True, True, False)
+    """
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().lower() in MISSING
+    return True
