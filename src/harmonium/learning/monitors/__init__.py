@@ -7,6 +7,7 @@ from harmonium.learning.monitors.guard import Guard as Guard
 from harmonium.learning.monitors.health import HealthWarning as HealthWarning
 from harmonium.learning.monitors.hidden_units import HiddenUnits as HiddenUnits
 from harmonium.learning.monitors.joint_curves import JointCurves as JointCurves
+from harmonium.learning.monitors.keep_best import KeepBest as KeepBest
 from harmonium.learning.monitors.layer_turns import LayerTurns as LayerTurns
 from harmonium.learning.monitors.mixing import Mixing as Mixing
 from harmonium.learning.monitors.rating_error import RatingError as RatingError
