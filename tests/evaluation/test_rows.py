@@ -1,0 +1,112 @@
+"""Imputation and scores of rows: exact conditionals, p-values that are uniform, columns that explain."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from harmonium.data import Column
+from harmonium.evaluation.imputation import Filled, completed, draw_imputations, impute
+from harmonium.evaluation.moments import moments_apart
+from harmonium.evaluation.row_scores import anomaly_scores, observed_log_likelihood, score_rows
+from harmonium.learning.fit_table import table_machine
+from harmonium.learning.starts.mixture import start_mixture
+from harmonium.models import RBM
+from harmonium.models.observed import draw_observed
+
+COLUMNS = (
+    Column("a", "real", decimals=2, low=-9, high=9),
+    Column("b", "real", decimals=2, low=-9, high=9),
+    Column("level", "ordinal", (1, 2, 3)),
+)
+
+
+@pytest.fixture
+def rbm() -> RBM:
+    """A single component: a and b normal with correlation 0.8, the level independent with shares ½, ¼, ¼."""
+    machine = table_machine(COLUMNS, 1)
+    with torch.no_grad():
+        machine.weight.zero_()
+        machine.visible.parts[0].set_covariance(torch.tensor([[1.0, 0.8], [0.8, 1.0]]))  # type: ignore[operator]
+        machine.visible_bias.copy_(torch.tensor([0, 0, math.log(2), 0, 0]).double())
+    return machine
+
+
+def row(a: float, b: float, level: int | None) -> list[float]:
+    return [a, b, *([math.nan] * 3 if level is None else [float(level == i) for i in (1, 2, 3)])]
+
+
+def rows(*cells: tuple[float, float, int | None]) -> torch.Tensor:
+    return torch.tensor([row(*cell) for cell in cells], dtype=torch.float64)
+
+
+def test_likelihood_of_what_is_known(rbm: RBM) -> None:
+    found = observed_log_likelihood(rbm, rows((0.0, math.nan, None), (math.nan, math.nan, 1))).value
+    assert found.tolist() == pytest.approx([-0.5 * math.log(2 * math.pi), math.log(0.5)], abs=1e-9)
+
+
+def test_a_cell_is_filled_with_its_conditional_mean(rbm: RBM, generator: torch.Generator) -> None:
+    filled = impute(rbm, rows((1.5, math.nan, 1), (0.0, 0.0, 2)), COLUMNS, n_draws=4000, generator=generator)
+    (cell,) = filled
+    assert (cell.row, cell.column) == (0, "b")
+    assert abs(float(cell.value) - 1.2) < 5 * 0.6 / math.sqrt(4000) + 0.01  # 0.8 · 1.5, to two decimals
+    assert cell.std == pytest.approx(0.6, rel=0.1)
+    assert float(cell.low) == pytest.approx(1.2 - 1.645 * 0.6, abs=0.12)  # type: ignore[arg-type]
+    assert round(float(cell.value), 2) == cell.value
+    drawn = draw_imputations(rbm, rows((1.5, math.nan, 1)), 7, generator=generator)
+    assert drawn.shape == (7, 1, 5) and len(drawn[:, 0, 1].unique()) == 7 and bool((drawn[:, 0, 0] == 1.5).all())
+
+
+def test_levels_get_their_probability(rbm: RBM, generator: torch.Generator) -> None:
+    (cell,) = impute(rbm, rows((0.0, 0.0, None)), COLUMNS, n_draws=2000, generator=generator)
+    assert cell.value in (1, 2) and cell.probability is not None  # the median of ½, ¼, ¼ lies between 1 and 2
+    assert completed({"a": [0.0], "level": [None]}, [cell]) == {"a": [0.0], "level": [cell.value]}
+    assert impute(rbm, rows((0.0, 0.0, 1)), COLUMNS, generator=generator) == []
+    assert Filled(0, "a", 1.0).probability is None
+
+
+def test_p_values_of_the_models_own_rows_are_uniform(rbm: RBM, generator: torch.Generator) -> None:
+    x = draw_observed(rbm, torch.full((2000, 5), math.nan).double(), generator=generator)
+    x[::2, 0] = math.nan
+    scores = score_rows(rbm, x, COLUMNS, generator=generator)
+    for p in (scores.p_value[::2], scores.p_value[1::2]):
+        # Levels make ties, so p is at least uniform: never too small. 1,000 rows against 1,000 draws.
+        assert float((p <= 0.1).double().mean()) < 0.1 + 5 * math.sqrt(2 * 0.09 / 1000)
+        assert float((p <= 0.5).double().mean()) > 0.3
+
+
+def test_the_odd_column_is_named(rbm: RBM, generator: torch.Generator) -> None:
+    scores = score_rows(rbm, rows((1.5, -1.5, 1), (0.1, 0.1, 1), (math.nan, 5.0, 1)), COLUMNS, generator=generator)
+    assert [name for name, _ in scores.because(0)[:2]] in (["a", "b"], ["b", "a"]) and not scores.because(1)
+    assert scores.because(2)[0][0] == "b" and float(scores.surprise[2, 0]) == 0.0
+    assert float(scores.anomaly[0]) > 5 > float(scores.anomaly[1])
+    assert float(scores.p_value[0]) < 0.01 < float(scores.p_value[1])
+    again = anomaly_scores(rbm, rows((1.5, -1.5, 1)), COLUMNS, generator=generator)
+    assert float(again) == pytest.approx(float(scores.anomaly[0]), rel=0.2)
+
+
+def test_surprise_is_the_conditional(rbm: RBM, generator: torch.Generator) -> None:
+    scores = score_rows(rbm, rows((2.0, 1.0, 1)), COLUMNS, generator=generator)
+    mean, variance = 0.8, 0.36  # of a given b = 1
+    exact = ((2.0 - mean) ** 2 / variance - 1) / 2  # less its mean over rows of the model
+    assert float(scores.surprise[0, 0]) == pytest.approx(exact, abs=5 * 0.71 / math.sqrt(1000))
+
+
+def test_log_likelihood_is_in_the_units_of_the_table(rbm: RBM, generator: torch.Generator) -> None:
+    wide = (Column("a", "real", unit=100.0), *COLUMNS[1:])
+    x = rows((0.3, 0.2, 1))
+    near, far = (score_rows(rbm, x, columns, generator=generator).log_likelihood for columns in (COLUMNS, wide))
+    assert float(near - far) == pytest.approx(math.log(100), abs=1e-9)
+
+
+def test_moments_of_samples(generator: torch.Generator) -> None:
+    x = torch.randn(500, 2, generator=generator).double()
+    machine = table_machine(COLUMNS[:2], 1)
+    start_mixture(machine, x)
+    samples = draw_observed(machine, torch.full((5000, 2), math.nan).double(), generator=generator)
+    good = moments_apart(samples, x, COLUMNS[:2])
+    assert good["mean"] < 0.1 and good["spread"] < 1.1
+    bad = moments_apart(2 * samples + 1, x, COLUMNS[:2])
+    assert bad["mean"] > 0.8 and bad["spread"] > 1.8
