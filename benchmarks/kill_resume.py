@@ -103,6 +103,7 @@ average = 0.99
 [data]
 name = "{folder}/table.csv"
 [model]
+kind = "rbm"
 n_hidden = 6
 [training]
 n_chains = 16

@@ -23,6 +23,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "using.inpaint_command",
         "Take values away from test samples and draw them again from the model, given the rest.",
     ),
+    "impute": ("tables.impute_command", "Fill in the missing cells of a table, given the others of their rows."),
+    "score": (
+        "tables.score_command",
+        "Score each row of a table: its log-likelihood, how odd it is, and which columns make it so.",
+    ),
+    "transform": ("tables.transform_command", "Write features of each row of a table: the means of the hidden units."),
     "evaluate": (
         "using.evaluate_command",
         "Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.",

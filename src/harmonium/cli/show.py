@@ -6,15 +6,17 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
+from harmonium.data import Column as TableColumn
 from harmonium.learning import Callback, Training
 from harmonium.runs import Config, Kind, Run
 
@@ -44,6 +46,17 @@ class Show:
         self.event("message", text=text)
         if self.style in ("terminal", "plain"):
             print(f"! {text}", file=sys.stderr, flush=True)
+
+    def columns(self, columns: Sequence[TableColumn]) -> None:
+        """Print what the columns of a table were taken for, and how to overrule it."""
+        if not columns:
+            return
+        table = Table("column", "type", "values", "", box=None, pad_edge=False)
+        for column in sorted(columns, key=lambda column: column.place):
+            table.add_row(escape(column.name), column.type, escape(values_of(column)), escape(column.note))
+        self.event("columns", columns=[{"name": c.name, "type": c.type, "note": c.note} for c in columns])
+        self.table(table)
+        self.line("Overrule a type with --columns name=type,name=skip.")
 
     def config(self, folder: Path, config: Config) -> None:
         """Print the whole resolved configuration."""
@@ -127,6 +140,18 @@ class Bar(Callback):
         """Show the monitors."""
         text = monitors(record, self.watched)
         self.bar.update(self.task, completed=training.epoch, total=training.epochs, description=text)
+
+
+def values_of(column: TableColumn) -> str:
+    """Return the values of a column in a few words.
+
+    >>> values_of(TableColumn("sex", "binary", ("female", "male")))
+    'female, male'
+    """
+    if column.is_numeric:
+        return f"{column.low:g} to {column.high:g}" if column.type != "date" else ""
+    levels = ", ".join(map(str, column.levels[:4]))
+    return f"{levels} … ({len(column.levels)})" if len(column.levels) > 4 else levels
 
 
 def monitors(record: dict[str, Any], watched: Mapping[str, str]) -> str:

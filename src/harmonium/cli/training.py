@@ -24,7 +24,7 @@ from harmonium.cli.options import (
     parse_assignments,
 )
 from harmonium.cli.show import Show
-from harmonium.runs import Config, Run, draw_means, next_folder, prepare, resolve, settled
+from harmonium.runs import KINDS, Config, Run, draw_means, next_folder, prepare, resolve, settled
 from harmonium.runs.build import build_training
 from harmonium.runs.config import chosen, default_kind, merge, read_toml
 
@@ -77,6 +77,8 @@ def train_command(
       harmonium train --data digits --model jem
 
       harmonium train --data mnist --model dbn
+
+      harmonium train --data table.csv --columns id=skip
 
       harmonium train my-run.toml --seed 1 --output runs/second
     """
@@ -164,8 +166,10 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> R
     check_device(config.run.device)
     folder = next_folder(RUNS, config) if output is None else output
     config = settled(config)
-    show.config(folder, config)
     prepared = prepare(config)
+    show.columns(prepared.data.columns)
+    config = KINDS[config.model.kind].choose(config, prepared, show.line)
+    show.config(folder, config)
     build_training(config, prepared)  # what is wrong with data or settings is said before a folder is made
     run = Run.create(folder, config, overwrite=overwrite)
     run.prepared = prepared

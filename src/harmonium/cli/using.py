@@ -15,7 +15,7 @@ import harmonium
 from harmonium import native
 from harmonium.cli.finish import write_report
 from harmonium.cli.opening import open_any
-from harmonium.cli.options import DataDir, Json, Quiet, RunFolder
+from harmonium.cli.options import DataDir, Json, Quiet, RunFolder, UseSeed
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
 from harmonium.runs import (
@@ -31,12 +31,11 @@ from harmonium.runs import (
 )
 
 Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of each chain.")]
-UseSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 
 
 def sample_command(
     run: RunFolder,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many samples.")] = 64,
+    n: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many samples.")] = 64,
     steps: Steps = 1000,
     class_: Annotated[
         int | None, typer.Option("--class", min=0, help="Draw samples of one class.", show_default=False)
@@ -59,7 +58,8 @@ def sample_command(
     with StopSignals().installed(), show.warnings():
         write_samples(opened, draw(opened, n, n_steps=steps, y=class_, seed=seed), path)
     show.event("samples", path=str(path), n=n, steps=steps, **({} if class_ is None else {"class": class_}))
-    show.line(f"{n} samples{'' if class_ is None else f' of class {class_}'} after {steps} steps: {path}")
+    after = "" if opened.config.model.kind == "table" else f" after {steps} steps"
+    show.line(f"{n} samples{'' if class_ is None else f' of class {class_}'}{after}: {path}")
 
 
 def inpaint_command(
@@ -194,7 +194,7 @@ def wanted(missing: tuple[str, ...]) -> str:
 
 def suffix(run: Run) -> str:
     """Return the natural kind of file for the samples of a run: a picture, a table or an array."""
-    data = run.data()
+    data = run.outline.data
     return ".csv" if data.kind == "table" else ".png" if len(data.shape) == 3 else ".npy"
 
 
@@ -211,7 +211,7 @@ def write_samples(run: Run, x: Tensor, path: Path) -> None:
     if path.suffix == ".npy":
         write_array(x, path)
     elif path.suffix == ".csv":
-        write_table(x, run.data(), path)
+        write_table(x, run.outline.data, path)
     else:
         from harmonium.plots import save_grid
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from harmonium.data.base import Column, Data, Value
+from harmonium.data.base import Data
+from harmonium.data.column import Column, Value
 from harmonium.data.split import THREE_WAYS, split_indices
 from harmonium.data.table import read_columns
 

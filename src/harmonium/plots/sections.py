@@ -32,6 +32,7 @@ _CAPTIONS = {
     "saturation": "The guard returns to a good state when most chains stand there.",
     "rollbacks": "How often the guard went back to the last good state: 0 is a training that never diverged.",
     "log_likelihood": "Followed by annealed importance sampling along the training path; higher is better.",
+    "validation_log_likelihood": "Of the observed values, as the model sees them. The best parameters are kept.",
     "pseudo_likelihood": "A cheap stand-in for the likelihood, from one unit a sample; higher is better.",
     **dict.fromkeys(
         ("unexplained_1", "unexplained_5"),
@@ -251,9 +252,9 @@ def value_names(subject: Subject) -> list[str]:
     if not columns:
         return [f"x{i + 1}" for i in range(math.prod(subject.trained.shape))]
     return [
-        f"{column.name} = {level}" if column.type == "categorical" else column.name
+        column.name if column.width == 1 else f"{column.name} = {level}"
         for column in columns
-        for level in (column.levels if column.type == "categorical" else (None,))
+        for level in (column.levels if column.width > 1 else (None,) * column.width)
     ]
 
 

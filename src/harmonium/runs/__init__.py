@@ -4,7 +4,7 @@ from harmonium.runs.build import prepare
 from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
 from harmonium.runs.compare import Compared, Difference, compare, differing_settings
 from harmonium.runs.config import ConfigError, read_config, resolve
-from harmonium.runs.export import write_array, write_table
+from harmonium.runs.export import write_array, write_cells, write_table
 from harmonium.runs.folder import RunFolder, find_folders
 from harmonium.runs.generation import score_samples
 from harmonium.runs.inpaint import Inpainting, inpaint
@@ -49,5 +49,6 @@ __all__ = [
     "settled",
     "train",
     "write_array",
+    "write_cells",
     "write_table",
 ]

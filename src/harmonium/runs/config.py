@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from harmonium.data.from_path import TABLES
 from harmonium.data.ratings import is_ratings
 from harmonium.runs.kinds import KINDS, AnyKind
 from harmonium.runs.settings import Config, Section
@@ -48,15 +49,15 @@ def resolve(*layers: Mapping[str, Any]) -> Config:
 
 
 def default_kind(data: str) -> str:
-    """Return the kind of model that data are learned by unless told: ratings have their own.
+    """Return the kind of model that data are learned by unless told: ratings and tables have their own.
 
-    >>> default_kind("movielens"), default_kind("moons")
-    ('ratings', 'rbm')
+    >>> default_kind("movielens"), default_kind("wine.csv"), default_kind("moons")
+    ('ratings', 'table', 'rbm')
     """
     path = Path(data).expanduser()
-    return (
-        "ratings" if data == "movielens" or (path.suffix == ".csv" and path.is_file() and is_ratings(path)) else "rbm"
-    )
+    if data == "movielens" or (path.suffix == ".csv" and path.is_file() and is_ratings(path)):
+        return "ratings"
+    return "table" if data.lower().endswith(TABLES) else "rbm"
 
 
 def read_config(path: Path) -> Config:

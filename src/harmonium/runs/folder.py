@@ -19,9 +19,9 @@ from harmonium.runs.tensor_file import read_tensors, write_tensors
 from harmonium.types import State
 
 CONFIG, METRICS, TIMING = "config.toml", "metrics.jsonl", "timing.jsonl"
-MODEL, EVALUATION, REPORT = "model.safetensors", "evaluation.json", "report.html"
+DATA, MODEL, EVALUATION, REPORT = "data.json", "model.safetensors", "evaluation.json", "report.html"
 CHECKPOINTS, FIGURES = "checkpoints", "figures"
-FILES = (CONFIG, METRICS, TIMING, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
+FILES = (CONFIG, METRICS, TIMING, DATA, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
 
 
 class Listed(NamedTuple):
@@ -39,9 +39,9 @@ class RunFolder:
     """The files of one run.
 
     `config.toml` has the settings, `metrics.jsonl` one line an epoch, `model.safetensors` the model (the averaged one
-    where an average is kept), `checkpoints/` the training state, `evaluation.json` the scores, `figures/` and
-    `report.html` the pictures. Wall-clock times are apart, in `timing.jsonl`. All but the two files of lines are
-    written atomically, and those a whole line at a time.
+    where an average is kept), `data.json` what it must know of a table to be used without it, `checkpoints/` the
+    training state, `evaluation.json` the scores, `figures/` and `report.html` the pictures. Wall-clock times are
+    apart, in `timing.jsonl`. All but the two files of lines are written atomically, and those a whole line at a time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -83,6 +83,15 @@ class RunFolder:
         if not path.is_file():
             raise ValueError(f"{self.folder} has no model yet. Train it with: harmonium resume {self.folder}")
         return read_tensors(path, device=device)
+
+    def kept(self) -> dict[str, Any] | None:
+        """Return what the run keeps of its data, or None."""
+        path = self.folder / DATA
+        return json.loads(path.read_bytes()) if path.is_file() else None
+
+    def write_kept(self, kept: dict[str, Any]) -> None:
+        """Write what the run keeps of its data."""
+        write_atomic(self.folder / DATA, json.dumps(kept, indent=2, ensure_ascii=False).encode() + b"\n")
 
     def write_model(self, parameters: State) -> None:
         """Write the parameters."""

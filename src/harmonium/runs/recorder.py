@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from harmonium.learning import Callback, Training
+from harmonium.learning.monitors import KeepBest
 from harmonium.learning.state import restore, snapshot
 from harmonium.learning.state_check import check_state
 from harmonium.learning.transforms import ParameterAverage
@@ -104,8 +105,11 @@ class Recorder(Callback):
 
 
 def final_parameters(training: Training) -> State:
-    """Return the parameters to keep: their average where there is one, else the newest."""
+    """Return the parameters to keep: the best where they are kept, their average if there is one, else the newest."""
     state = dict(training.model.state_dict())
+    for monitor in training.monitors:
+        if isinstance(monitor, KeepBest):
+            state |= monitor.best
     for transform in training.transforms:
         if isinstance(transform, ParameterAverage):
             state |= transform.average

@@ -88,7 +88,25 @@ class Run(RunFolder):
     @cached_property
     def prepared(self) -> Prepared:
         """The data as the model sees them, and the way back."""
-        return prepare(self.config)
+        prepared, kept = prepare(self.config), self.kept()
+        now = None if kept is None else self.kind.keep(self.config, prepared)
+        if kept is not None and now is not None and now["sha256"] != kept["sha256"]:
+            raise ValueError(
+                f"{self.config.data.name} is no longer the file that {self.folder} was trained on: its checksum "
+                "differs. Put the old file back; sample, impute, score and transform work without it."
+            )
+        return prepared
+
+    @cached_property
+    def outline(self) -> Prepared:
+        """The data without their rows where the run keeps that, so that it can be used without them; else the data."""
+        kept = self.kept()
+        return self.prepared if kept is None else self.kind.recall(kept)
+
+    def keep(self) -> None:
+        """Write what the run must keep of its data, once."""
+        if self.kept() is None and (kept := self.kind.keep(self.config, self.prepared)) is not None:
+            self.write_kept(kept)
 
     def data(self) -> Data:
         """Return the data as the model sees them, each sample in its own shape; `note` says how they were made."""
@@ -100,11 +118,12 @@ class Run(RunFolder):
 
     def restored(self, x: Tensor) -> Tensor:
         """Return samples of the model in the shape and on the scale of the data."""
-        return self.prepared.restored(x)
+        return self.outline.restored(x)
 
     def untrained(self) -> nn.Module:
         """Return the model before the first update."""
-        return build_model(self.config, self.data(), generator=torch.Generator().manual_seed(self.config.run.seed))
+        generator = torch.Generator().manual_seed(self.config.run.seed)
+        return build_model(self.config, self.outline.data, generator=generator)
 
     def model(self) -> nn.Module:
         """Return the model with the parameters of `model.safetensors`, ready to be used."""
@@ -117,16 +136,18 @@ class Run(RunFolder):
             raise ValueError(f"{path} does not hold the parameters of {self.config.model.kind}: {error}") from error
         return model.eval()
 
-    def trained(self) -> Trained:
-        """Return the trained model beside its data, ready to be sampled, scored and reported."""
-        return self.opened(self.model())
+    def trained(self, *, rows: bool = True) -> Trained:
+        """Return the trained model beside its data, ready to be sampled, scored and reported; without their rows where
+        these are not needed."""
+        return self.opened(self.model(), rows=rows)
 
-    def opened(self, model: nn.Module) -> Trained:
+    def opened(self, model: nn.Module, *, rows: bool = True) -> Trained:
         """Return a model of this run beside its data."""
-        config, kind, data = self.config, self.kind, self.data()
+        prepared = self.prepared if rows else self.outline
+        config, kind, data = self.config, self.kind, prepared.data
         return Trained(
             config,
-            self.prepared,
+            prepared,
             model,
             kind.shape(model, data),
             kind.sampler(config),

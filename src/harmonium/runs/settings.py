@@ -36,8 +36,30 @@ class DataSection(Section):
         default="none", description="How gray values become 0 and 1: threshold, sample, resample, or scale."
     )
     standardize: bool = Field(default=True, description="Standardize real values.")
+    columns: str | dict[str, str] = Field(
+        default="", description="Types of a table's columns where the guess is wrong: age=real,id=skip."
+    )
     seed: int = Field(default=0, ge=0, lt=2**63)
     options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns by their names.
+
+        >>> DataSection(name="t.csv", columns="age=real, id=skip").types
+        {'age': 'real', 'id': 'skip'}
+        """
+        if isinstance(self.columns, dict):
+            return self.columns
+        pairs = [part.rpartition("=") for part in self.columns.split(",") if part.strip()]
+        return {name.strip(): kind.strip() for name, _, kind in pairs}
+
+    @field_validator("columns")
+    @classmethod
+    def _are_pairs(cls, value: str | dict[str, str]) -> str | dict[str, str]:
+        if isinstance(value, str) and not all("=" in part for part in value.split(",") if part.strip()):
+            raise ValueError("must be pairs of a name and a type, such as age=real,id=skip")
+        return value
 
 
 class ModelSection(Section):

@@ -39,6 +39,7 @@ def train(run: Run, *, callbacks: Sequence[Callback] = (), on_message: Callable[
         section = run.config.run
         if section.threads is not None:
             torch.set_num_threads(section.threads)
+        run.keep()
         recorder = Recorder(run, seconds=section.checkpoint_seconds, updates=section.checkpoint_updates)
         again = Restart(tuple(run.config.training.restarts))
         training = build_training(run.config, run.prepared, [recorder, again, *callbacks])

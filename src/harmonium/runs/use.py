@@ -17,7 +17,7 @@ def draw(run: Run, n: int, *, n_steps: int = 1000, y: int | None = None, seed: i
     The chains start and move as those of the run's training did, where its kind of model says how.
     """
     generator = torch.Generator().manual_seed(seed)
-    return run.restored(run.kind.draw(run.trained(), n, n_steps=n_steps, y=y, generator=generator))
+    return run.restored(run.kind.draw(run.trained(rows=False), n, n_steps=n_steps, y=y, generator=generator))
 
 
 def draw_means(run: Run, n: int, *, n_steps: int = 1000, seed: int = 0) -> Tensor:

@@ -44,7 +44,8 @@ def load_data(section: DataSection) -> Data:
     how = section.binarize if section.binarize in ("threshold", "sample", "resample") else None
     generator = torch.Generator().manual_seed(section.seed)
     try:
-        data = load(section.name, data_dir=section.data_dir, generator=generator, binarize=how, **section.options)
+        options = section.options | ({"types": section.types} if section.types else {})
+        data = load(section.name, data_dir=section.data_dir, generator=generator, binarize=how, **options)
     except TypeError as error:  # an option that the loader does not take
         raise ValueError(str(error)) from error
     if section.binarize == "scale" and data.kind != "levels":

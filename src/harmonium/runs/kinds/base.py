@@ -77,6 +77,18 @@ class Kind(ABC, Generic[S]):
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:
         """Return the model, untrained."""
 
+    def choose(self, config: Config, prepared: Prepared, say: Callable[[str], None]) -> Config:
+        """Return the configuration with what is left to the data chosen; `say` tells of it. Most leave nothing."""
+        return config
+
+    def keep(self, config: Config, prepared: Prepared) -> dict[str, Any] | None:
+        """Return what a run keeps of its data, so that it can be used without them; most kinds keep nothing."""
+        return None
+
+    def recall(self, kept: Mapping[str, Any]) -> Prepared:
+        """Return the data without their rows from what `keep` returned."""
+        raise NotImplementedError(f"A {self.name} keeps nothing of its data.")
+
     def shape(self, model: Any, data: Data) -> tuple[int, ...]:
         """Return the shape of one sample as the model takes it."""
         shape: tuple[int, ...] = model.layer(model.data_layer).shape

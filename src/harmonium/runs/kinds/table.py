@@ -1,0 +1,225 @@
+"""Tables: an RBM whose hidden layer is one category, sized, started and trained so that nothing is to be tuned."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from harmonium.data import Column, Data, log_slopes
+from harmonium.evaluation.moments import moments_apart
+from harmonium.evaluation.row_scores import observed_log_likelihood
+from harmonium.learning.choose_mixture import choose_mixture
+from harmonium.learning.fit_table import BATCH_SIZE, N_STARTS, RATE, n_epochs, observed_nats, table_machine
+from harmonium.learning.monitors import KeepBest
+from harmonium.learning.objectives import ObservedLikelihood
+from harmonium.learning.starts.mixture import start_mixture
+from harmonium.models import RBM
+from harmonium.models.observed import counted_log_z, draw_observed
+from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.panels import Bars, Histograms, Panel, Shown
+from harmonium.runs.settings import Config, Section
+from harmonium.runs.subject import Subject
+from harmonium.runs.task import Task
+from harmonium.runs.trained import Trained
+from harmonium.runs.values import SPLITS, Prepared
+from harmonium.runs.words import as_dict, likelihood_lines
+from harmonium.types import Estimate
+
+_N_SHOWN, _N_DRAWS = 24, 2000
+
+
+class TableSettings(Section):
+    """How large the model is: what is 0 or left out is chosen by the likelihood of training rows left out."""
+
+    components: int = Field(default=0, ge=0, description="Components, the values of the hidden category; 0 chooses.")
+    shrinkage: float | None = Field(
+        default=None, ge=0, le=1, description="How far correlations are shrunk: 1 is independent columns."
+    )
+
+
+class TableKind(Kind[TableSettings]):
+    """An RBM for the columns of a table, with one hidden category: likelihood, samples and conditionals are exact."""
+
+    name = "table"
+    summary = "the rows of a table, with holes: RBM with a hidden category; nothing to tune"
+    settings = TableSettings
+    unread = (
+        "model.n_hidden",
+        "model.hidden",
+        "model.options",
+        "training.objective",
+        "training.n_steps",
+        "training.n_chains",
+        "training.betas",
+        "training.centering",
+        "training.sparsity_target",
+        "training.sparsity_rate",
+        "training.track_likelihood",
+        "run.ais_chains",
+        "run.ais_betas",
+        "data.binarize",
+        "data.standardize",
+    )
+    recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
+        "*": {
+            "training": {
+                "epochs": 0,
+                "batch_size": BATCH_SIZE,
+                "optimizer": "adam",
+                "learning_rate": RATE,
+                "schedule": "linear",
+            },
+            "run": {"threads": 1},
+        }
+    }
+    watched: ClassVar[Mapping[str, str]] = {
+        "validation_log_likelihood": "validation {:.3f}",
+        "best_log_likelihood": "best {:.3f} nats of encoded values",
+    }
+
+    def values(self, config: Config, data: Data) -> Prepared:
+        """Return the encoded rows."""
+        if data.kind != "table":
+            raise ValueError(f"{data.name} holds {data.kind} data, not a table. Choose --model rbm or gaussian-rbm.")
+        return Prepared(data)
+
+    def choose(self, config: Config, prepared: Prepared, say: Callable[[str], None]) -> Config:
+        """Return the configuration with the size, the shrinkage and the number of epochs chosen, where left open."""
+        data, own = prepared.data, self.own(config)
+        update: dict[str, Any] = {}
+        if not own.components or own.shrinkage is None:
+            say("choosing the number of components and the shrinkage, on training rows left out …")
+            generator = torch.Generator().manual_seed(config.run.seed)
+            found = choose_mixture(lambda n: table_machine(data.columns, n), data.train, generator=generator)
+            chosen: dict[str, float] = {"components": own.components or found.n_components}
+            chosen["shrinkage"] = found.shrinkage if own.shrinkage is None else own.shrinkage
+            update["own"] = own.model_copy(update=chosen)
+            say(f"chosen: {chosen['components']} components, correlations shrunk by {chosen['shrinkage']:g}")
+        if not config.training.epochs:
+            epochs = n_epochs(len(data.train), config.training.batch_size)
+            update["training"] = config.training.model_copy(update={"epochs": epochs})
+        return config.model_copy(update=update)
+
+    def build(self, config: Config, data: Data, *, generator: torch.Generator) -> RBM:
+        """Return the machine, not started yet."""
+        return table_machine(data.columns, max(1, self.own(config).components))
+
+    def task(self, config: Config, prepared: Prepared, model: RBM, *, generator: torch.Generator) -> Task:
+        """Start the machine at the rows; learn from what is observed of them, and keep what suits others best."""
+        x = prepared.data.train.to(model.weight)
+        start_mixture(model, x, shrinkage=self.own(config).shrinkage or 0.0, n_starts=N_STARTS, generator=generator)
+        return Task(x, ObservedLikelihood(), [KeepBest(observed_nats)], prepared.data.valid)
+
+    def draw(
+        self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
+    ) -> Tensor:
+        """Return `n` rows, drawn exactly: there are no chains, and no steps."""
+        if y is not None:
+            raise ValueError("A table has no classes to draw from. Leave --class out.")
+        return self.fill_in(trained, torch.full((n, *trained.shape), math.nan), n_steps=n_steps, generator=generator)
+
+    def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
+        """Return rows with unknown values drawn given the others, exactly."""
+        return draw_observed(trained.model, given.to(trained.model.weight), generator=generator)
+
+    # --- what a run keeps of its table ---
+    def keep(self, config: Config, prepared: Prepared) -> dict[str, Any]:
+        """Return the columns, their scales and levels, and the fingerprint of the file."""
+        data, path = prepared.data, Path(config.data.name)
+        return {
+            "name": data.name,
+            "note": data.note,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None,
+            "rows": {split: len(x) for split in SPLITS if (x := getattr(data, split)) is not None},
+            "columns": [column.to_dict() for column in data.columns],
+        }
+
+    def recall(self, kept: Mapping[str, Any]) -> Prepared:
+        """Return the table without its rows."""
+        columns = tuple(Column.from_dict(column) for column in kept["columns"])
+        empty = torch.zeros(0, sum(column.width for column in columns), dtype=torch.float64)
+        shape = (empty.shape[1],)
+        return Prepared(Data(kept["name"], empty, None, None, shape=shape, kind="table", columns=columns,
+                             note=kept["note"]))  # fmt: skip
+
+    # --- scores and the report ---
+    @torch.no_grad()
+    def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
+        """Return the log-likelihood of the observed values of each split, that of independent columns, and how the
+        means and spreads of samples compare with those of the training rows."""
+        data, model = trained.data, trained.model
+        z = float(counted_log_z(model))
+        scores: dict[str, Any] = {
+            "data": str(data),
+            "note": f"{data.note}; nats of the observed values, in the units of the table",
+            "log_z": as_dict(Estimate(z, 0.0, z, z, "exact", at_least=z, at_most=z)),
+        }
+        apart = table_machine(data.columns, 1)
+        start_mixture(apart, data.train, shrinkage=1.0)
+        for split in SPLITS:
+            x = trained.rows(split)
+            if x is None:
+                continue
+            slope = log_slopes(x, data.columns).sum(1)
+            scores[split] = as_dict(_shifted(observed_log_likelihood(model, x), slope).mean()) | {"n": len(x)}
+            alone = _shifted(observed_log_likelihood(apart, x), slope).mean().value
+            scores["baseline"] = {"name": "independent columns", "value": alone, "split": split}
+        generator = torch.Generator().manual_seed(trained.config.run.seed + 1)
+        drawn = self.draw(trained, _N_DRAWS, n_steps=1, generator=generator)
+        return scores | {"samples": moments_apart(drawn, data.train, data.columns)}
+
+    def lines(self, scores: Mapping[str, Any]) -> list[str]:
+        """Return the likelihoods, and how samples compare with the rows."""
+        samples = scores["samples"]
+        line = (
+            f"      samples: means within {samples['mean']:.2f} standard deviations of the data's, spreads within a "
+            f"factor {samples['spread']:.2f}, shares of levels within {samples['share']:.2f}"
+        )
+        return [*likelihood_lines(scores), line]
+
+    def size(self, config: Config) -> str:
+        """Return the number of components."""
+        return str(self.own(config).components)
+
+    def sections(self) -> tuple[str | PanelMaker, ...]:
+        """Return the sections of the report."""
+        return ("learning", columns_panel, "filters", "parameters")
+
+
+def _shifted(estimate: Estimate, by: Tensor) -> Estimate:
+    """Return log-likelihoods with an exact number added to each."""
+    value = estimate.value + by
+    return Estimate(value, 0.0, value, value, estimate.kind, at_least=value, at_most=value)
+
+
+def columns_panel(subject: Subject) -> Panel:
+    """Return each column of the rows and of as many samples of the model."""
+    data, kind = subject.data, TableKind()
+    drawn = kind.draw(subject.trained, _N_DRAWS, n_steps=1, generator=subject.generator)
+    pictures: list[Shown] = []
+    start = 0
+    for i, column in enumerate(column for column in data.columns if column.width):
+        rows, samples = (x[:, start : start + column.width].double() for x in (data.train, drawn))
+        rows, start = rows[~rows.isnan().any(1)], start + column.width
+        if i >= _N_SHOWN or not len(rows):
+            continue
+        name = f"column-{i}"
+        if column.is_numeric:
+            values = {"data": column.inverse(rows[:, 0]), "samples": column.inverse(samples[:, 0])}
+            pictures.append(Histograms(name, f"Rows and samples of {column.name}.", values, column.name, column.name))
+        else:
+            shares: dict[str, float] = {}
+            for j, level in enumerate(column.levels):
+                for said, x in (("data", rows), ("samples", samples)):
+                    share = float(x[:, 0].mean()) if column.type == "binary" else float(x[:, j].mean())
+                    shares[f"{level} ({said})"] = 1 - share if column.type == "binary" and j == 0 else share
+            pictures.append(Bars(name, f"Shares of the levels of {column.name}.", shares, column.name, "share"))
+    text = f"The training rows beside {_N_DRAWS:,} rows drawn from the model. Nothing was selected."
+    return Panel("Columns", text, pictures)
