@@ -23,13 +23,14 @@ from harmonium.learning.starts.mixture import start_mixture
 from harmonium.models import RBM
 from harmonium.models.observed import counted_log_z, draw_observed
 from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.likelihood_words import likelihood_lines
 from harmonium.runs.panels import Bars, Histograms, Panel, Shown
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
 from harmonium.runs.trained import Trained
 from harmonium.runs.values import SPLITS, Prepared
-from harmonium.runs.words import as_dict, likelihood_lines
+from harmonium.runs.words import as_dict
 from harmonium.types import Estimate
 
 _N_SHOWN, _N_DRAWS = 24, 2000
