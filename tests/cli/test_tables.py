@@ -57,7 +57,7 @@ def test_it_learns_and_keeps_what_it_knows_of_the_table(folder: Path) -> None:
     assert opened.config.model.kind == "table" and opened.config.own.components == 3  # type: ignore[attr-defined]
     assert scores is not None and scores["test"]["n"] == 10 and scores["test"]["kind"] == "exact"
     assert scores["valid"]["value"] > scores["baseline"]["value"] - 3
-    assert scores["samples"]["mean"] < 0.3 and scores["samples"]["spread"] < 1.3
+    assert scores["moments"]["mean"] < 0.3 and scores["moments"]["spread"] < 1.3
     kept = json.loads((folder / "run" / "data.json").read_text())
     types = {column["name"]: column["type"] for column in kept["columns"]}
     assert types == {

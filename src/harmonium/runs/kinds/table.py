@@ -174,14 +174,14 @@ class TableKind(Kind[TableSettings]):
             scores["baseline"] = {"name": "independent columns", "value": alone, "split": split}
         generator = torch.Generator().manual_seed(trained.config.run.seed + 1)
         drawn = self.draw(trained, _N_DRAWS, n_steps=1, generator=generator)
-        return scores | {"samples": moments_apart(drawn, data.train, data.columns)}
+        return scores | {"moments": moments_apart(drawn, data.train, data.columns)}
 
     def lines(self, scores: Mapping[str, Any]) -> list[str]:
         """Return the likelihoods, and how samples compare with the rows."""
-        samples = scores["samples"]
+        moments = scores["moments"]
         line = (
-            f"      samples: means within {samples['mean']:.2f} standard deviations of the data's, spreads within a "
-            f"factor {samples['spread']:.2f}, shares of levels within {samples['share']:.2f}"
+            f"      samples: means within {moments['mean']:.2f} standard deviations of the data's, spreads within a "
+            f"factor {moments['spread']:.2f}, shares of levels within {moments['share']:.2f}"
         )
         return [*likelihood_lines(scores), line]
 
