@@ -81,7 +81,7 @@ class RatingsKind(Kind[RatingsSettings]):
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> RatingRBM:
         """Return the machine with its biases at the data."""
-        own, levels = self.own(config), [float(level) for level in data.columns[0].levels]
+        own, levels = self.own(config), [float(str(level)) for level in data.columns[0].levels]
         hidden = HIDDEN[config.model.hidden](config.model.n_hidden, config.model.options)
         n_users, n_items = data.train.shape
         model = RatingRBM(n_users, n_items, levels, hidden, rows=own.rows, share=own.share, generator=generator)

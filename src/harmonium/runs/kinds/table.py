@@ -51,6 +51,7 @@ class TableKind(Kind[TableSettings]):
     name = "table"
     summary = "the rows of a table, with holes: RBM with a hidden category; nothing to tune"
     settings = TableSettings
+    takes = ("table",)
     unread = (
         "model.n_hidden",
         "model.hidden",
