@@ -21,8 +21,10 @@ from harmonium.models import JEM as JEM
 from harmonium.models import RBM as RBM
 from harmonium.models import BoltzmannMachine as BoltzmannMachine
 from harmonium.models import Conditioned as Conditioned
+from harmonium.models import GatedRBM as GatedRBM
 from harmonium.models import Hopfield as Hopfield
 from harmonium.models import NeuralEBM as NeuralEBM
+from harmonium.models import SpikeSlabRBM as SpikeSlabRBM
 from harmonium.models import SubspaceRBM as SubspaceRBM
 from harmonium.models import TemporalRBM as TemporalRBM
 from harmonium.models import load as load

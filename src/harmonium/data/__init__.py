@@ -19,6 +19,7 @@ from harmonium.data.patches import draw_patches
 from harmonium.data.split import split, split_indices
 from harmonium.data.table import decode, encode, log_slopes, read_columns, read_table
 from harmonium.data.toys import checkerboard, circles, mixture, mixture_log_density, moons, pinwheel
+from harmonium.data.transformed import shifted_dots, turned_dots
 from harmonium.data.transforms import (
     DESCRIPTIONS,
     BinarizeEachTime,
@@ -71,9 +72,11 @@ __all__ = [
     "read_images",
     "read_table",
     "scale",
+    "shifted_dots",
     "split",
     "split_indices",
     "standardize",
+    "turned_dots",
     "unstandardize",
     "whiten",
     "whiten_locally",

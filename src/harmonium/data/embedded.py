@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harmonium.data import films, lattice, toys
+from harmonium.data import films, lattice, toys, transformed
 from harmonium.data.base import Data
 from harmonium.data.directory import DataDirectory
 from harmonium.data.extras import require
@@ -69,6 +69,40 @@ def bouncing_balls(
     note = f"{n_balls} balls in {n_frames} frames of {size}x{size}, drawn; split 80/10/10"
     splits = x.split(counts(n_samples, THREE_WAYS))
     return Data.of_splits("bouncing-balls", splits, kind="binary", levels=1, note=note)
+
+
+def shifted_dots(
+    directory: DataDirectory,
+    *,
+    generator: torch.Generator,
+    n_samples: int = 20_000,
+    size: int = 10,
+    reach: int = 1,
+    density: float = 0.5,
+) -> Data:
+    """Pairs of random dots and the same dots shifted; the shift is the label."""
+    drawn = transformed.shifted_dots(n_samples, size=size, reach=reach, density=density, generator=generator)
+    return _pairs("shifted-dots", *drawn, f"shifts by up to {reach} pixels, density {density:g}")
+
+
+def turned_dots(
+    directory: DataDirectory,
+    *,
+    generator: torch.Generator,
+    n_samples: int = 20_000,
+    size: int = 10,
+    n_angles: int = 8,
+    density: float = 0.5,
+) -> Data:
+    """Pairs of random dots and the same dots turned; the angle is the label."""
+    drawn = transformed.turned_dots(n_samples, size=size, n_angles=n_angles, density=density, generator=generator)
+    return _pairs("turned-dots", *drawn, f"{n_angles} angles, density {density:g}")
+
+
+def _pairs(name: str, x: Tensor, labels: Tensor, told: str) -> Data:
+    sizes = counts(len(x), THREE_WAYS)
+    note = f"pairs of random dots, {told}; split 80/10/10"
+    return Data.of_splits(name, x.split(sizes), labels.split(sizes), kind="binary", levels=1, note=note)
 
 
 def toy(name: str, draw: Callable[..., Tensor | tuple[Tensor, Tensor]]) -> Callable[..., Data]:

@@ -17,7 +17,9 @@ from harmonium.data.directory import DataDirectory
 from harmonium.data.extras import require
 from harmonium.data.idx import read_idx
 from harmonium.data.images import MODES, check_target, decode_image
-from harmonium.data.split import THREE_WAYS, split_indices
+from harmonium.data.patches import draw_patches
+from harmonium.data.split import THREE_WAYS, counts, split_indices
+from harmonium.data.transforms import dequantize, whiten
 
 BYTES = "8-bit levels 0..255"
 
@@ -79,6 +81,27 @@ def cifar10(directory: DataDirectory, *, generator: torch.Generator, n_valid: in
     if packed:
         directory.find("cifar-10/labels.bin")
     return official("cifar10", *cifar.read_cifar(paths[0].parent), n_valid)
+
+
+def cifar10_patches(
+    directory: DataDirectory,
+    *,
+    generator: torch.Generator,
+    n_samples: int = 60_000,
+    size: int = 8,
+    eps: float = 1e-3,
+) -> Data:
+    """Squares of CIFAR-10 images in color, dequantized and ZCA-whitened; those of a split from images of that split."""
+    images = cifar10(directory, generator=generator)
+    parts = []
+    for x, n in zip((images.train, images.valid, images.test), counts(n_samples, THREE_WAYS), strict=True):
+        if x is None:
+            raise ValueError("CIFAR-10 must have validation images. Load it with n_valid above 0.")
+        parts.append(dequantize(draw_patches(x, n, size, generator=generator), generator=generator))
+    whitening = whiten(parts[0], eps)
+    splits = [whitening.apply(x) for x in parts]
+    note = f"{size}x{size} squares of CIFAR-10, dequantized, {whitening.description}; 80/10/10 from its splits"
+    return Data.of_splits("cifar10-patches", splits, kind="real", note=note)
 
 
 def celeba(directory: DataDirectory, *, generator: torch.Generator, size: int = 32, mode: str = "RGB") -> Data:

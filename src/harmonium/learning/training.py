@@ -97,7 +97,11 @@ class Training:
         self.stop = False
         self.good: State = {}
         layers = (module for module in model.modules() if isinstance(module, Units))
-        self._projected = [units for units in layers if type(units).project is not Units.project]
+        self._projected: list[Units | BoltzmannMachine] = [
+            units for units in layers if type(units).project is not Units.project
+        ]
+        if isinstance(model, BoltzmannMachine) and type(model).project is not BoltzmannMachine.project:
+            self._projected.append(model)
         self._telltales = self._find_telltales()
 
     def run(self) -> History:
@@ -180,8 +184,8 @@ class Training:
             transform.before(self.model, self.phases)
         self._check_finite()
         take_step(self.optimizer)
-        for units in self._projected:
-            units.project()
+        for module in self._projected:
+            module.project()
         for transform in self.transforms:
             transform.after(self.model)
 

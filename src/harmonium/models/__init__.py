@@ -3,6 +3,7 @@
 from harmonium.models.conditioned import Conditioned
 from harmonium.models.dbn import DBN
 from harmonium.models.dense_hopfield import DenseHopfield
+from harmonium.models.gated_rbm import GatedRBM
 from harmonium.models.given_class import GivenClass
 from harmonium.models.hopfield import Hopfield
 from harmonium.models.jem import JEM
@@ -11,6 +12,7 @@ from harmonium.models.network_energy import NetworkEnergy
 from harmonium.models.neural import NeuralEBM
 from harmonium.models.rating_rbm import RatingRBM
 from harmonium.models.rbm import RBM
+from harmonium.models.spike_slab_rbm import SpikeSlabRBM
 from harmonium.models.stored import Stored, load
 from harmonium.models.subspace_rbm import SubspaceRBM
 from harmonium.models.tempered import Tempered
@@ -21,6 +23,7 @@ __all__ = [
     "Conditioned",
     "DBN",
     "DenseHopfield",
+    "GatedRBM",
     "GivenClass",
     "Hopfield",
     "JEM",
@@ -29,6 +32,7 @@ __all__ = [
     "RBM",
     "RatingRBM",
     "Stored",
+    "SpikeSlabRBM",
     "SubspaceRBM",
     "Tempered",
     "TemporalRBM",

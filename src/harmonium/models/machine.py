@@ -41,6 +41,9 @@ class BoltzmannMachine(Stored):
         self.graph = Graph(units, terms, given)
         self.couplings = nn.ModuleList(coupling for _, coupling in self.graph.terms)
 
+    def project(self) -> None:
+        """Bring the parameters back to where the law is proper, after each update: a hook for models that need it."""
+
     @property
     def remembers(self) -> bool:
         """Whether the values of its conditions follow from its parameters: autograd then takes the gradient."""

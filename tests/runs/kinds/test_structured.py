@@ -24,12 +24,25 @@ TINY: dict[str, dict[str, Any]] = {
         "temporal-rbm": {"order": 2, "recurrent": True},
         "training": {"epochs": 2, "n_steps": 1},
     },
+    "gated-rbm": {
+        "data": {"name": "shifted-dots", "options": {"n_samples": 200, "size": 8}},
+        "model": {"n_hidden": 5},
+        "gated-rbm": {"factors": 4},
+        "training": {"epochs": 2},
+    },
+    "spike-slab-rbm": {
+        "data": {"name": "digits"},
+        "model": {"n_hidden": 5},
+        "training": {"epochs": 2, "n_chains": 10, "batch_size": 300},
+    },
 }
 PICTURES = {
     "subspace-rbm": ("groups", "samples", "inpainting"),
     "temporal-rbm": ("predictions", "strip", "film"),
+    "gated-rbm": ("analogies", "filter-pairs"),
+    "spike-slab-rbm": ("samples", "filters", "singular-values"),
 }
-SHAPES = {"subspace-rbm": (1, 8, 8), "temporal-rbm": (8, 6, 6)}
+SHAPES = {"subspace-rbm": (1, 8, 8), "temporal-rbm": (8, 6, 6), "gated-rbm": (2, 8, 8), "spike-slab-rbm": (1, 8, 8)}
 
 
 def tiny(kind: str) -> Config:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from harmonium.learning.transforms.base import Transform
+from harmonium.models import BoltzmannMachine
 from harmonium.types import State
 
 
@@ -47,6 +48,8 @@ class ParameterAverage(Transform):
                 kept = parameter.clone()
                 parameter.copy_(self.average[name])
                 self.average[name] = kept
+        if isinstance(model, BoltzmannMachine):
+            model.project()  # an average of proper laws need not be one
 
     def state_dict(self) -> State:
         """Return the average and the count of updates."""

@@ -14,6 +14,8 @@ from harmonium.runs.kinds.subspace_rbm import SubspaceRBMKind as SubspaceRBMKind
 from harmonium.runs.kinds.temporal_rbm import TemporalRBMKind as TemporalRBMKind
 from harmonium.runs.kinds.ratings import RatingsKind as RatingsKind
 from harmonium.runs.kinds.table import TableKind as TableKind
+from harmonium.runs.kinds.gated_rbm import GatedRBMKind as GatedRBMKind
+from harmonium.runs.kinds.spike_slab_rbm import SpikeSlabRBMKind as SpikeSlabRBMKind
 # isort: on
 
 
