@@ -195,11 +195,16 @@ def main() -> None:
     parser.add_argument("--machines", type=int, default=1001, help="machines of the families that need no data")
     parser.add_argument("--trained", type=int, default=24, help="RBMs trained on binarized MNIST")
     parser.add_argument("--first", type=int, default=1_000_000, help="the first seed")
-    parser.add_argument("--output", type=Path, default=None, help="a file of JSON lines, one a machine")
+    parser.add_argument(
+        "--output", type=Path, default=None, help="a file of JSON lines, a machine each; goes on with it"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
+    old = options.output is not None and options.output.exists()
+    rows = [json.loads(line) for line in options.output.read_text().splitlines()] if old else []
     for i, case in enumerate(cases(options.first, options.machines, options.trained)):
+        if i < len(rows):  # done before
+            continue
         rows.append(judge(case, options.first + i))
         if options.output is not None:
             with options.output.open("a") as file:

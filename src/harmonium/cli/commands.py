@@ -33,6 +33,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "using.evaluate_command",
         "Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.",
     ),
+    "logz": (
+        "logz.logz_command",
+        "Estimate log Z of a trained model, with guaranteed and statistical bounds, and say whether to trust it.",
+    ),
     "report": (
         "using.report_command",
         "Draw the figures of a run, or of an experiment, again and write its report.html.",

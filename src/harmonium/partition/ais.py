@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -14,7 +14,7 @@ from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
 from harmonium.samplers import Gibbs
 from harmonium.samplers.resample import resample
-from harmonium.types import EnergyModel, Estimate, State, keep_freed_memory
+from harmonium.types import EnergyModel, Estimate, State, as_state, keep_freed_memory
 
 Progress = Callable[[int, int], None]
 """Called with the number of temperatures done and their total."""
@@ -78,7 +78,7 @@ def reverse_ais(
         log_weights, point = anneal(path, ladder, n_chains, generator=generator)
         start = equilibrate(path, point, log_weights, n_steps, generator=generator)
     else:
-        start = path.point(_kept_state(path, samples, n_steps, generator))
+        start = path.point(kept_state(path, samples, n_steps, generator=generator))
     log_weights = melt(path, ladder, start, generator=generator, on_beta=on_beta)
     return reversed_estimate(log_weights, path.log_z0())
 
@@ -191,9 +191,12 @@ def _ladder(path: Path, n_betas: int, betas: Sequence[float] | None, generator: 
     return ladder
 
 
-def _kept_state(path: Path, samples: Tensor, n_steps: int, generator: torch.Generator | None) -> State:
+def kept_state(
+    path: Path, samples: Tensor | Mapping[str, Tensor], n_steps: int, *, generator: torch.Generator | None = None
+) -> State:
+    """Return samples of the data as values of the layers that a path keeps, those beside the data layer drawn."""
     if not isinstance(path, MachinePath):
-        return {"x": samples}
+        return as_state(samples, "x")
     sampler = Gibbs(clamp={path.model.data_layer: True})
     state = sampler.init(path.model, samples, generator=generator)
     kept = [name for block in path.kept for name in block]

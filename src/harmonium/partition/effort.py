@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harmonium.partition.ais import Progress
-from harmonium.partition.base import Reference
+from harmonium.partition.ais import Progress, kept_state
+from harmonium.partition.base import Path, Reference
+from harmonium.types import State
 
 _FEWEST_BETAS = 100
 
@@ -31,6 +32,12 @@ class Effort:
             raise ValueError(f"`n_chains` must be at least 2, or there is no error bar. Got {self.n_chains}. Try 512.")
         if self.n_betas < 2:
             raise ValueError(f"`n_betas` must be at least 2, from 0 to 1. Got {self.n_betas}. Try 1000.")
+
+    def given(self, path: Path) -> list[State]:
+        """Return the samples, if there are any, as values of the layers that a path keeps."""
+        if self.samples is None:
+            return []
+        return [kept_state(path, self.samples, self.n_steps, generator=self.generator)]
 
     def stages(self) -> list[int]:
         """Return the numbers of temperatures to try: a quarter is enough for an easy machine."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from harmonium.partition.effort import Effort
 from harmonium.partition.modes import Modes, mean_field_modes
 from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
-from harmonium.types import EnergyModel, Estimate, State, as_state
+from harmonium.types import EnergyModel, Estimate, State
 
 WIDEST = 1.0
 """The width of a sandwich, in nats, beyond which it is not trusted."""
@@ -61,7 +60,7 @@ def sandwich(model: EnergyModel, effort: Effort) -> Estimate:
     if not isinstance(model, BoltzmannMachine):
         return _of_any_energy(path_of(model, effort.reference), effort)
     path = MachinePath(model, effort.reference)  # type: ignore[arg-type]
-    given = [] if effort.samples is None else [kept_values(path, effort.samples, generator=effort.generator)]
+    given = effort.given(path)
     *fewer, n_betas = effort.stages()
     view = None
     for n in fewer:
@@ -287,12 +286,3 @@ def _of_any_energy(path: Path, effort: Effort) -> Estimate:
 
 def _anywhere(state: State) -> Tensor:
     return torch.ones(len(next(iter(state.values()))), dtype=torch.bool)
-
-
-def kept_values(
-    path: MachinePath, samples: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
-) -> State:
-    """Return samples as values of the layers that the path keeps."""
-    state = as_state(samples, path.model.data_layer)
-    full = path.model.draw_missing(path.model.state(state), generator=generator)
-    return {name: full[name] for block in path.kept for name in block}

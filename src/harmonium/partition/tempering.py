@@ -15,7 +15,7 @@ from harmonium.partition.effort import Effort
 from harmonium.partition.mbar import mbar
 from harmonium.partition.modes import mean_field_modes
 from harmonium.partition.path import MachinePath
-from harmonium.partition.sandwich import DISAGREE, judged, kept_values
+from harmonium.partition.sandwich import DISAGREE, judged
 from harmonium.partition.schedule import adapted_betas, thermodynamic_length
 from harmonium.samplers import Gibbs
 from harmonium.types import EnergyModel, Estimate, State
@@ -58,7 +58,7 @@ def tempering(model: EnergyModel, effort: Effort) -> Estimate:
     length = thermodynamic_length(path, generator=generator)[1][-1].item()
     n_rungs = min(_MAX_RUNGS, max(4, math.ceil(length / STRIDE) + 1))
     betas = adapted_betas(path, n_rungs, generator=generator)
-    given = [] if effort.samples is None else [kept_values(path, effort.samples, generator=generator)]
+    given = effort.given(path)
     modes = mean_field_modes(model, given, generator=generator)
     few = [modes.states, *given]
     homes = {name: torch.cat([states[name][:_N_LADDERS] for states in reversed(few)]) for name in _kept(path)}

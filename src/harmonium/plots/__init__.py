@@ -12,6 +12,7 @@ from harmonium.plots.grids import (
     save_grid,
 )
 from harmonium.plots.landscape import density_2d, free_energy_landscape, samples_2d
+from harmonium.plots.partition import log_z_between_bounds
 from harmonium.plots.report import write_panels, write_report
 from harmonium.plots.scores import free_energy_histograms, reliability_diagram, score_histograms
 from harmonium.plots.weights import activation_histogram, mean_comparison, singular_values, weight_histogram
@@ -26,6 +27,7 @@ __all__ = [
     "free_energy_landscape",
     "inpainting",
     "limits_of",
+    "log_z_between_bounds",
     "mean_comparison",
     "reconstructions",
     "reliability_diagram",

@@ -14,11 +14,12 @@ from harmonium.runs.recorder import Recorder
 from harmonium.runs.run import Run, next_folder, settled
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.train import train
-from harmonium.runs.use import draw, draw_means, evaluate
+from harmonium.runs.use import LOG_Z_METHODS, draw, draw_means, estimate_log_z, evaluate, write_log_z
 from harmonium.runs.values import Prepared
 
 __all__ = [
     "KINDS",
+    "LOG_Z_METHODS",
     "Available",
     "Checkpoints",
     "Compared",
@@ -36,6 +37,7 @@ __all__ = [
     "compare",
     "differing_settings",
     "draw",
+    "estimate_log_z",
     "draw_means",
     "evaluate",
     "find_folders",
@@ -50,5 +52,6 @@ __all__ = [
     "train",
     "write_array",
     "write_cells",
+    "write_log_z",
     "write_table",
 ]

@@ -56,6 +56,7 @@ def machine_scores(trained: Trained, *, n_chains: int | None = None, n_betas: in
         n_chains=n_chains or section.ais_chains,
         n_betas=n_betas or section.ais_betas,
         reference=model.layer(model.data_layer).fitted_field(rows["train"][:10_000]),
+        samples=rows["train"][:64],
         generator=generator,
     )
     scores["log_z"] = as_dict(z)

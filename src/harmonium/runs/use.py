@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from harmonium.models import RBM
+from harmonium.models import RBM, BoltzmannMachine
+from harmonium.partition import METHODS, log_z
+from harmonium.partition.ais import Progress
+from harmonium.runs.atomic import write_atomic
+from harmonium.runs.folder import finite
 from harmonium.runs.run import Run
+from harmonium.runs.values import complete
+from harmonium.runs.words import as_dict
+from harmonium.types import EnergyModel, Estimate
+
+LOG_Z_METHODS = tuple(METHODS)
+"""The ways to log Z by name."""
 
 
 def draw(run: Run, n: int, *, n_steps: int = 1000, y: int | None = None, seed: int = 0) -> Tensor:
@@ -39,3 +51,45 @@ def evaluate(run: Run, *, n_chains: int | None = None, n_betas: int | None = Non
     if run.config.run.threads is not None:
         torch.set_num_threads(run.config.run.threads)
     return run.kind.scores(run.trained(), n_chains=n_chains, n_betas=n_betas)
+
+
+def estimate_log_z(
+    run: Run,
+    method: str | None = None,
+    *,
+    n_chains: int | None = None,
+    n_betas: int | None = None,
+    seed: int = 0,
+    on_beta: Progress | None = None,
+) -> Estimate:
+    """Return log Z of a run's model by one of `LOG_Z_METHODS`; the best way there is unless told.
+
+    Chains and temperatures are as the configuration says unless given. Boltzmann machines are annealed from a reference
+    that is fitted to the training data, and some of the chains start there.
+    """
+    trained, section = run.trained(), run.config.run
+    if section.threads is not None:
+        torch.set_num_threads(section.threads)
+    if not isinstance(trained.model, EnergyModel):
+        raise TypeError(f"{type(trained.model).__name__} has no energy of its data, and so no log Z.")
+    model, reference, samples = trained.model, None, None
+    if isinstance(model, BoltzmannMachine):
+        rows = complete(trained.rows("train"))
+        if rows is not None:
+            reference, samples = model.layer(model.data_layer).fitted_field(rows[:10_000]), rows[:64]
+    return log_z(
+        model,
+        method=method,
+        n_chains=n_chains or section.ais_chains,
+        n_betas=n_betas or section.ais_betas,
+        reference=reference,
+        samples=samples,
+        generator=torch.Generator().manual_seed(seed),
+        on_beta=on_beta,
+    )
+
+
+def write_log_z(run: Run, found: Mapping[str, Estimate]) -> None:
+    """Write estimates of log Z by their methods to `log_z.json`."""
+    plain = {kind: as_dict(estimate) for kind, estimate in found.items()}
+    write_atomic(run.folder / "log_z.json", json.dumps(finite(plain), indent=2).encode() + b"\n")

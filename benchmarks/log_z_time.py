@@ -1,0 +1,86 @@
+"""log Z of one trained model by all methods: seconds against error, `python benchmarks/log_z_time.py RUN`.
+
+Each estimate is measured with several efforts; the reference is the mean of the most costly ones of each kind. Rows are
+kept as JSON lines, so that a stopped measurement goes on, and drawn at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from harmonium.plots.style import COLORS, GRAY, chart, legend, new_figure
+from harmonium.runs import Run, estimate_log_z
+
+EFFORTS = {
+    "tempering": (16_000, 2_000, 4_000, 8_000),
+    "sandwich": (15_000, 7_500, 30_000),
+    "bounds": (1,),
+}
+"""Temperatures of each method; 160 chains. The first of each is the one that matters."""
+
+
+def measure(run: Run, method: str, n_betas: int, seed: int) -> dict[str, object]:
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = estimate_log_z(run, method, n_chains=160, n_betas=max(2, n_betas), seed=seed)
+    row: dict[str, object] = {"method": method, "n_betas": n_betas, "seed": seed}
+    names = ("value", "error", "lower", "upper", "at_least", "at_most", "trusted", "note")
+    return row | {"seconds": time.process_time() - started} | {name: getattr(found, name) for name in names}
+
+
+def picture(rows: list[dict[str, object]]) -> Figure:
+    """Return the reported error and the interval's half width against seconds, for each method."""
+    figure = new_figure(7.4, 3.0)
+    first = chart(figure, 1, 2, 1, title="Error that is reported", x="seconds of one core", y="nats")
+    second = chart(figure, 1, 2, 2, title="Estimates with their intervals", x="seconds of one core", y="log Z in nats")
+    for color, method in zip(COLORS, ("tempering", "sandwich"), strict=False):
+        own = [row for row in rows if row["method"] == method]
+        for axes, key in ((first, "error"), (second, "value")):
+            for trusted in (True, False):
+                some = [row for row in own if row["trusted"] is trusted]
+                axes.plot(
+                    [row["seconds"] for row in some],
+                    [row[key] for row in some],
+                    "o",
+                    color=color,
+                    markerfacecolor=color if trusted else "white",
+                    label=f"{method}, {'trusted' if trusted else 'not trusted'}" if some else None,
+                )
+        for row in own:
+            second.plot([row["seconds"]] * 2, [row["lower"], row["upper"]], color=color, linewidth=1.2)
+    first.axhline(0.1, color=GRAY, linestyle="--", linewidth=1.0)
+    first.set_xscale("log")
+    first.set_yscale("log")
+    second.set_xscale("log")
+    legend(first)
+    return figure
+
+
+def main() -> None:
+    """Measure what is not measured yet, print it, and draw it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("log_z_time.jsonl"))
+    parser.add_argument("--picture", type=Path, default=Path("log_z_time.png"))
+    options = parser.parse_args()
+    rows = [json.loads(line) for line in options.output.read_text().splitlines()] if options.output.exists() else []
+    run = Run.open(options.run)
+    for i in range(max(map(len, EFFORTS.values()))):
+        for method, efforts in EFFORTS.items():
+            if i < len(efforts) and not any(r["method"] == method and r["n_betas"] == efforts[i] for r in rows):
+                rows.append(measure(run, method, efforts[i], seed=i))
+                with options.output.open("a") as file:
+                    file.write(json.dumps(rows[-1]) + "\n")
+                print(rows[-1], flush=True)
+    picture(rows).savefig(options.picture)
+
+
+if __name__ == "__main__":
+    main()
