@@ -36,7 +36,9 @@ __all__ = [
     "Symmetric",
     # models
     "BoltzmannMachine",
+    "ClassRBM",
     "Conditioned",
+    "DBM",
     "DBN",
     "GatedRBM",
     "Hopfield",

@@ -16,10 +16,12 @@ from harmonium.learning.transforms import Centering as Centering
 from harmonium.learning.transforms import ParameterAverage as ParameterAverage
 from harmonium.learning.transforms import Sparsity as Sparsity
 from harmonium.learning.transforms import WeightDecay as WeightDecay
+from harmonium.models import DBM as DBM
 from harmonium.models import DBN as DBN
 from harmonium.models import JEM as JEM
 from harmonium.models import RBM as RBM
 from harmonium.models import BoltzmannMachine as BoltzmannMachine
+from harmonium.models import ClassRBM as ClassRBM
 from harmonium.models import Conditioned as Conditioned
 from harmonium.models import GatedRBM as GatedRBM
 from harmonium.models import Hopfield as Hopfield

@@ -15,6 +15,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("training.demo_command", "Train an RBM on small handwritten digits in half a minute: no files needed."),
     "train": ("training.train_command", "Train a model on data, evaluate it, and write a report."),
     "resume": ("training.resume_command", "Go on with a run that was stopped or killed."),
+    "fine-tune": (
+        "training.fine_tune_command",
+        "Make a classifier of a trained run: the way up as a network, tuned by backpropagation.",
+    ),
     "sample": (
         "using.sample_command",
         "Draw samples from a trained model: pictures, an array, or the rows of a table.",

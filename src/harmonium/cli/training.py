@@ -1,4 +1,4 @@
-"""The commands that train: `train`, `resume`, `demo`."""
+"""The commands that train: `train`, `resume`, `fine-tune`, `demo`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harmonium.cli.options import (
     parse_assignments,
 )
 from harmonium.cli.show import Show
-from harmonium.runs import KINDS, Config, Run, draw_means, next_folder, prepare, resolve, settled
+from harmonium.runs import KINDS, Config, Run, draw_means, fine_tune, next_folder, prepare, resolve, settled
 from harmonium.runs.build import build_training
 from harmonium.runs.config import chosen, default_kind, merge, read_toml
 
@@ -116,6 +116,42 @@ def resume_command(
         raise ValueError(f"{run} holds an experiment, whose epochs its recipe says. Leave --epochs out.")
     else:
         finish_experiment(opened, show)
+
+
+def fine_tune_command(
+    run: RunFolder,
+    labels: Annotated[
+        int | None, typer.Option(min=0, help="How many labels are known; 0: all.", show_default=False)
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Other data to learn from. Default: those of the run.", show_default=False)
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=0, help="Passes over the data.", show_default=False)] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other setting, such as network.dropout=0.5. May be repeated."),
+    ] = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    output: Output = None,
+    overwrite: Overwrite = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make a classifier of a trained run: the way up as a network, tuned by backpropagation.
+
+    The run is an rbm, a class-rbm, a dense dbn or a dbm. What comes out is a run of its own, a network.
+
+      harmonium fine-tune runs/mnist-rbm-1 --labels 1000
+    """
+    flags = {"data.name": data, "network.labels": labels, "training.epochs": epochs, "run.seed": seed}
+    flags |= {"run.threads": threads, "data.data_dir": data_dir}
+    given = as_settings({**flags, **parse_assignments(assignments or [])})
+    opened, show = Run.open(run), Show(as_json=as_json, quiet=quiet)
+    made = fine_tune(opened, given, folder=output, root=RUNS, overwrite=overwrite)
+    show.config(made.folder, made.config)
+    finish(made, show)
 
 
 def demo_command(

@@ -48,6 +48,7 @@ class MeanField(Inference):
                     "of one vector would act on themselves. Use ClampedChains()."
                 )
         hidden = [tuple(n for n in block if n not in observed) for block in machine.blocks()]
+        constant = _constant_fields(machine, observed)
         for block in reversed(hidden):  # first means from what is observed, couplings among hidden layers off
             for name in block:
                 fields[name] = machine.field(name, state, partial=True).clone()
@@ -56,7 +57,7 @@ class MeanField(Inference):
             moved = 0.0
             for block in hidden:
                 for name in block:
-                    new = machine.field(name, state)
+                    new = _field(machine, name, state, observed, constant)
                     fields[name] = torch.lerp(new, fields[name], self.damping) if self.damping else new
                     mean = machine.layer(name).mean(fields[name])
                     moved = max(moved, (mean - state[name]).abs().amax().item() if mean.numel() else 0.0)
@@ -94,3 +95,23 @@ class MeanField(Inference):
                 inner = (field * units.statistic(state[name])).flatten(field.ndim - len(units.shape)).sum(-1)
                 total = total - units.total(units.log_partition(field)) + inner
         return total
+
+
+def _constant_fields(machine: BoltzmannMachine, observed: State) -> State:
+    """Return the field that the observed layers put on each hidden one, where no coupling ties it to more than one.
+
+    It does not change while means are sought, and its products with the data are the largest.
+    """
+    fields = {}
+    for name in machine.layers:
+        if name not in observed and all(len(others) < 2 for _, _, others in machine.graph.acting[name]):
+            fields[name] = machine.field(name, observed, partial=True) - machine.field(name, {}, partial=True)
+    return fields
+
+
+def _field(machine: BoltzmannMachine, name: str, state: State, observed: State, constant: State) -> Tensor:
+    """Return the field on a hidden layer from the means of the others and what the observed ones put on it."""
+    if name not in constant:
+        return machine.field(name, state)
+    others = {other: value for other, value in state.items() if other not in observed and machine.ties(name, other)}
+    return machine.field(name, others, partial=True) + constant[name]

@@ -14,13 +14,21 @@ from harmonium.learning.batches import Batches, Source
 from harmonium.learning.callback import Callback
 from harmonium.learning.history import History
 from harmonium.learning.monitors import Monitor, default_monitors
-from harmonium.learning.objectives import CD, JointLikelihood, LeaveOneOut, Objective, SummedLayers
+from harmonium.learning.objectives import (
+    CD,
+    CrossEntropy,
+    Hybrid,
+    JointLikelihood,
+    LeaveOneOut,
+    Objective,
+    SummedLayers,
+)
 from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.progress import Progress
 from harmonium.learning.starts import initialize, initialize_layers, layer_rates, spread_components
 from harmonium.learning.training import BatchTransform, Training
 from harmonium.learning.transforms import Transform
-from harmonium.models import DBN, RBM, BoltzmannMachine, RatingRBM
+from harmonium.models import DBN, RBM, BoltzmannMachine, ClassRBM, RatingRBM
 from harmonium.types import Values
 from harmonium.units import Gaussian
 
@@ -61,14 +69,16 @@ def fit(
     `progress` shows a bar, in a terminal and in a notebook. A value that is not finite stops
     training at the last good state with `TrainingDiverged`.
 
-    `fit(model, data)` alone learns: a machine by `CD()`, a deep belief network by `SummedLayers()`, a neural energy by
-    `JointLikelihood()`, with Adam at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for networks) and as many
-    epochs as make about 2,000 updates. Without an optimizer of your own a machine starts at the data: `initialize`,
-    and `spread_components` with a scale of ½ for an RBM on Gaussian units. Among two rules and three rates best by
-    validation nats with 16 hidden units, two seeds (PCD with 5 steps at the same rate; independent units or a single
-    Gaussian): digits −18.8 (−19.5; −25.0), bars and stripes −5.1 (−6.2; −11.1), Ising −4.6 (−5.1; −11.1), moons −1.7
-    (−1.8; −1.9), mixture −2.2 (−3.0; −3.5), pinwheel −3.2 (−3.4; −3.6). For the best likelihood go on with `PCD` and a
-    falling rate.
+    `fit(model, data)` alone learns: a machine by `CD()`, one with classes by `Hybrid()`, a deep belief network by
+    `SummedLayers()`, a neural energy by `JointLikelihood()`, a network (`nn.Sequential`) by `CrossEntropy()`, with Adam
+    at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for networks) and as many epochs as make about 2,000
+    updates. Without an optimizer of your own a machine starts at the data: `initialize`, and `spread_components` with a
+    scale of ½ for an RBM on Gaussian units.
+
+    Among two rules and three rates best by validation nats with 16 hidden units, two seeds (PCD with 5 steps at the
+    same rate; independent units or a single Gaussian): digits −18.8 (−19.5; −25.0), bars and stripes −5.1 (−6.2;
+    −11.1), Ising −4.6 (−5.1; −11.1), moons −1.7 (−1.8; −1.9), mixture −2.2 (−3.0; −3.5), pinwheel −3.2 (−3.4; −3.6).
+    For the best likelihood go on with `PCD` and a falling rate.
 
     >>> rbm = RBM(Bernoulli(6), Bernoulli(3))
     >>> x = torch.eye(6).repeat(20, 1)
@@ -109,6 +119,10 @@ def default_objective(model: nn.Module) -> Objective:
         return SummedLayers()
     if isinstance(model, RatingRBM):
         return LeaveOneOut()
+    if isinstance(model, ClassRBM):
+        return Hybrid()
+    if isinstance(model, nn.Sequential):
+        return CrossEntropy()
     return CD() if isinstance(model, BoltzmannMachine) else JointLikelihood()
 
 

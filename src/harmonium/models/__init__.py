@@ -1,6 +1,8 @@
 """Models: what is built from units and couplings, and energies made of networks."""
 
+from harmonium.models.class_rbm import ClassRBM
 from harmonium.models.conditioned import Conditioned
+from harmonium.models.dbm import DBM
 from harmonium.models.dbn import DBN
 from harmonium.models.dense_hopfield import DenseHopfield
 from harmonium.models.gated_rbm import GatedRBM
@@ -20,7 +22,9 @@ from harmonium.models.temporal_rbm import TemporalRBM
 
 __all__ = [
     "BoltzmannMachine",
+    "ClassRBM",
     "Conditioned",
+    "DBM",
     "DBN",
     "DenseHopfield",
     "GatedRBM",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.models.dbn_spec import MakeUnits, stack_of_spec, units_with_levels
+from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.models.rbm import RBM
 from harmonium.models.stored import Stored
 from harmonium.types import check_dtype, check_shape
@@ -118,6 +119,18 @@ class DBN(Stored):
         """Return the data after going up to level `depth` and down again by means: what that level knows of x."""
         level = self._level(depth, "depth")
         return self.down(self.up(x, level), level)
+
+    def to_network(self, n_classes: int) -> nn.Sequential:
+        """Return the way up as an ordinary network with an output for each class (Hinton and Salakhutdinov 2006).
+
+        >>> DBN.from_spec("dense 8, dense 4", shape=(6,)).to_network(3)(torch.zeros(2, 6)).shape
+        torch.Size([2, 3])
+        """
+        steps = []
+        for i, rbm in enumerate(self._stack):
+            scale, shift = self._scale(i)
+            steps.append(NetworkStep(rbm.visible, rbm.coupling, rbm.hidden_bias, rbm.hidden, scale=scale, shift=shift))
+        return to_network(steps, n_classes)
 
     def pass_up(self, i: int, h: Tensor) -> Tensor:
         """Return level i + 1 from hidden values of machine i (counted from 0): the pooled ones where it is pooled."""

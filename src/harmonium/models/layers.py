@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from torch import nn
+
+from harmonium.models.class_rbm import ClassRBM
 from harmonium.models.dbn import DBN
 from harmonium.models.jem import JEM
 from harmonium.models.machine import BoltzmannMachine
 
 X, Y = "x", "y"
-"""The layers of a neural energy: the data, and the class of a joint model."""
+"""The layers of a neural energy or a network: the data, and the class of a joint model or of a classifier."""
 
 
 def data_layer(model: object) -> str:
@@ -24,9 +27,11 @@ def layers_of(model: object) -> tuple[str, ...]:
     """Return the names of the layers that a state of the model may hold, the data layer first."""
     if isinstance(model, BoltzmannMachine):
         return (model.data_layer, *(name for name in model.units if name != model.data_layer))
-    return (X, Y) if isinstance(model, JEM) else (data_layer(model),)
+    return (X, Y) if isinstance(model, JEM | nn.Sequential) else (data_layer(model),)
 
 
 def paired_layers(model: object) -> tuple[str, ...]:
     """Return the layers that a tuple of parts stands for: data, and labels where the model has a place for them."""
-    return (X, Y) if isinstance(model, JEM) else (data_layer(model),)
+    if isinstance(model, ClassRBM):
+        return model.data_layer, "label"
+    return (X, Y) if isinstance(model, JEM | nn.Sequential) else (data_layer(model),)

@@ -13,7 +13,7 @@ from harmonium.display import svg_graph
 from harmonium.models.gate_fields import draw_gate, gate_fields, gate_log_weights, gate_means, gate_moments
 from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
 from harmonium.models.stored import Stored
-from harmonium.models.summation import configurations, draw_counted, expected
+from harmonium.models.summation import add_counted_gradient, configurations, count, draw_counted, expected
 from harmonium.types import Filled, State, Values, as_state, check_dtype, weighted_sum, without_gradient
 from harmonium.units import Units
 
@@ -185,16 +185,20 @@ class BoltzmannMachine(Stored):
         summation = self.graph.summation(self._missing(present))
         if summation.counted:
             return -(-self.energy(present | configurations(self, summation.counted, present))).logsumexp(0)
+        total = self.energy_under(present, {name: self.field(name, present) for name in summation.closed})
+        if summation.gate is None:
+            return total
+        weights = gate_log_weights(self, summation, gate_fields(self, summation, present))
+        return total - self.layer(summation.gate).total(weights.logsumexp(-1))
+
+    def energy_under(self, present: State, fields: State) -> Tensor:
+        """Return `-Σ log μ(x) - Σ Φ(x) - Σ A(θ)` of the layers that are there and of those under these fields."""
         total = -self.interaction(present)
         for name, value in present.items():
             if name in self.graph.layers:
                 total = total - self.layer(name).total(self.layer(name).log_base(value))
-        for name in summation.closed:
-            total = total - self.layer(name).total(self.layer(name).log_partition(self.field(name, present)))
-        if summation.gate is not None:
-            units = self.layer(summation.gate)
-            fields = gate_fields(self, summation, present)
-            total = total - units.total(gate_log_weights(self, summation, fields).logsumexp(-1))
+        for name, field in fields.items():
+            total = total - self.layer(name).total(self.layer(name).log_partition(field))
         return total
 
     def _missing(self, present: State) -> tuple[str, ...]:
@@ -246,12 +250,9 @@ class BoltzmannMachine(Stored):
 
     def fill(self, present: State) -> Filled:
         """Return a state with the missing layers at their exact means, and the fields on them; unchecked."""
-        missing = self._missing(present)
-        summation = self.graph.summation(missing)
+        summation = self.graph.summation(missing := self._missing(present))
         if summation.counted:
-            counted = configurations(self, summation.counted, present)
-            share = (-self.energy(present | counted)).softmax(0)
-            full = self.fill(present | counted).state
+            share, full = count(self, present, summation.counted)
             state = present | {name: expected(share, full[name]) for name in missing}
             return Filled(state, {name: self.field(name, state) for name in missing})
         fields = {name: self.field(name, present) for name in summation.closed}
@@ -297,7 +298,8 @@ class BoltzmannMachine(Stored):
         """Add `Σ_batch weight · ∂E/∂parameters` of a (partial) state to the gradients; return the state filled in.
 
         `∂E/∂W = -∂Φ/∂W` at the values of the present layers and the means of the missing ones, since Φ is multilinear:
-        a closed form. Where tied layers are counted, autograd takes the gradient of their sum.
+        a closed form. Where layers are counted it is the mean over their configurations; where units learn beside them,
+        autograd takes the gradient of the sum.
         """
         present = self.state(state)
         with torch.no_grad():
@@ -311,11 +313,16 @@ class BoltzmannMachine(Stored):
         A gate and its groups are not independent: their couplings are taken at each state of the gate, weighted by it.
         """
         summation = self.graph.summation(self._missing(present))
-        if summation.counted or any(_learns(self.layer(name)) for name in summation.gated):
+        of = self.layers if summation.counted else summation.gated
+        if any(_learns(self.layer(name)) for name in of):
             with torch.enable_grad():
                 (self.energy(present) * weight).sum().backward()
             return
         with torch.no_grad():
+            if summation.counted:
+                share, states = count(self, present, summation.counted)
+                add_counted_gradient(self, summation.counted, states, share * weight)
+                return
             moments = gate_moments(self, summation, present) if summation.gate is not None else []
             self.add_gradient(full, weight, present, moments)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from harmonium.couplings import Bias, Coupling, Dense
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.mean import Mean
+from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.types import State, Values, as_tensor, check_dtype, check_shape
 from harmonium.units import Units
 
@@ -108,6 +109,18 @@ class RBM(BoltzmannMachine):
             linear.weight.copy_((self.weight * slope.unsqueeze(1)).t())
             linear.bias.copy_(self.hidden_bias.flatten())
         return nn.Sequential(linear, Mean(copy.deepcopy(self.hidden)))
+
+    def to_network(self, n_classes: int) -> nn.Sequential:
+        """Return the way up as an ordinary network with an output for each class, which `fit(network, (x, y))` tunes.
+
+        >>> RBM(Bernoulli(64), Bernoulli(100)).to_network(10)
+        Sequential(
+          (0): Linear(in_features=64, out_features=100, bias=True)
+          (1): Sigmoid()
+          (2): Linear(in_features=100, out_features=10, bias=True)
+        )
+        """
+        return to_network([NetworkStep(self.visible, self.coupling, self.hidden_bias, self.hidden)], n_classes)
 
     def _checked(self, layer: str, x: Values, name: str) -> State:
         units = self.layer(layer)

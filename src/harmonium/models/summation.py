@@ -54,6 +54,39 @@ def expected(share: Tensor, values: Tensor) -> Tensor:
     return (share.reshape(*share.shape, *(1,) * (values.ndim - share.ndim)) * values).sum(0)
 
 
+def count(machine: BoltzmannMachine, present: State, layers: tuple[str, ...]) -> tuple[Tensor, State]:
+    """Return `p(c | present)` of each configuration c of some layers, and the state at c, along a new first axis.
+
+    The other missing layers, which no coupling may tie, are summed out and stand at their means given c.
+    """
+    states = present | configurations(machine, layers, present)
+    fields = {name: machine.field(name, states) for name in machine.layers if name not in states}
+    share = (-machine.energy_under(states, fields)).softmax(0)
+    return share, states | {name: machine.layer(name).mean(field) for name, field in fields.items()}
+
+
+def add_counted_gradient(machine: BoltzmannMachine, counted: tuple[str, ...], full: State, weight: Tensor) -> None:
+    """Add `Σ_c Σ_batch weight_c · ∂E(x, c)/∂parameters` of the couplings; `full` and weights are as `count` gives them.
+
+    A coupling that sees no counted layer is linear in the one layer that depends on c: it takes
+    `Σ_c weight_c E[h | x, c]` at once, so that the products with the data are made once for all configurations.
+    """
+    scale = torch.as_tensor(machine.coupling_weight(weight, full))
+    for layers, coupling in machine.terms:
+        if not any(p.requires_grad for p in coupling.parameters()):
+            continue
+        axes = weight.shape if any(name in counted for name in layers) else weight.shape[1:]
+        parts, share = [], scale if axes == weight.shape else scale.sum(0)
+        for name in layers:
+            units, value = machine.layer(name), machine.statistic(name, full[name])
+            if len(units.batch_shape(value)) > len(axes):  # it depends on c, and no other layer here does
+                parts.append(expected(scale, value))
+                share = torch.ones_like(share)
+            else:
+                parts.append(value.expand(*axes, *units.shape))
+        coupling.accumulate_grad(-share, *parts)
+
+
 def draw_counted(
     machine: BoltzmannMachine, layers: tuple[str, ...], present: State, *, generator: torch.Generator | None = None
 ) -> State:

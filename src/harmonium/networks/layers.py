@@ -50,6 +50,20 @@ def conv(
     return layer
 
 
+def redraw(network: nn.Sequential, *, generator: torch.Generator | None = None) -> nn.Sequential:
+    """Draw all weights of a network anew, as `linear` and `conv` do, its biases at zero; return it.
+
+    >>> from harmonium.networks.layers import redraw
+    >>> redraw(RBM(Bernoulli(6), Bernoulli(4)).to_network(3))[0].bias
+    Parameter containing:
+    tensor([0., 0., 0., 0.], requires_grad=True)
+    """
+    for module in network:
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            _fill(module, module.weight[0].numel(), False, generator)
+    return network
+
+
 @torch.no_grad()
 def _fill(layer: nn.Linear | nn.Conv2d, fan_in: int, spectral: bool, generator: torch.Generator | None) -> None:
     layer.weight.copy_((2 * draw_uniform(layer.weight, generator=generator) - 1) * math.sqrt(3 / fan_in))

@@ -5,6 +5,7 @@ from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
 from harmonium.runs.compare import Compared, Difference, compare, differing_settings
 from harmonium.runs.config import ConfigError, read_config, resolve
 from harmonium.runs.export import write_array, write_cells, write_table
+from harmonium.runs.fine_tune import fine_tune
 from harmonium.runs.folder import RunFolder, find_folders
 from harmonium.runs.generation import score_samples
 from harmonium.runs.inpaint import Inpainting, inpaint
@@ -41,6 +42,7 @@ __all__ = [
     "draw_means",
     "evaluate",
     "find_folders",
+    "fine_tune",
     "inpaint",
     "inventory",
     "next_folder",

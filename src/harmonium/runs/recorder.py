@@ -47,15 +47,23 @@ class Recorder(Callback):
         """The time of processes that the training has taken so far, over all stops."""
         return self._before + time.process_time() - self._since
 
-    def run(self, training: Training, *, on_message: Callable[[str], None] | None = None) -> bool:
+    def run(
+        self,
+        training: Training,
+        *,
+        warm_up: Callable[[Training], bool] | None = None,
+        on_message: Callable[[str], None] | None = None,
+    ) -> bool:
         """Train from where the checkpoints end, and save. False if a callback stopped it before the last epoch.
 
         A training that was killed at any moment and is run again ends with the same bits: parameters, chains and
-        metrics. `on_message` is told of damaged files.
+        metrics. `warm_up` is called before the first update of all. `on_message` is told of damaged files.
         """
         found = self.folder.checkpoints.load(partial(check_state, training), on_damage=on_message)
         if found is not None:
             restore(training, *found)
+        elif warm_up is not None and warm_up(training):
+            self.save(training)
         training.run()
         self.save(training)
         return training.epoch >= training.epochs

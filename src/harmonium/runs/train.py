@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
@@ -43,5 +44,5 @@ def train(run: Run, *, callbacks: Sequence[Callback] = (), on_message: Callable[
         recorder = Recorder(run, seconds=section.checkpoint_seconds, updates=section.checkpoint_updates)
         again = Restart(tuple(run.config.training.restarts))
         training = build_training(run.config, run.prepared, [recorder, again, *callbacks])
-        recorder.run(training, on_message=on_message)
+        recorder.run(training, warm_up=partial(run.kind.warm_up, run.config, run.prepared), on_message=on_message)
         return training

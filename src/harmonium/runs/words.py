@@ -42,21 +42,23 @@ def is_score(value: Any) -> bool:
 
 
 def class_lines(scores: Mapping[str, Any]) -> list[str]:
-    """Return accuracies, the calibration error, how outliers are told apart, and the returns of the guard."""
+    """Return accuracies and the calibration error; where they are known, outliers and the returns of the guard."""
     lines = [
         f"{split:>5} accuracy  {score['value']:.2%} ± {score['error']:.2%} of {score['n']:,}"
         for split, score in scores["accuracy"].items()
     ]
     error = scores["calibration_error"]
     lines.append(f"      expected calibration error  {error['value']:.2%} on {error['n']:,} {error['split']} samples")
-    for name, table in scores["outliers"].items():
+    for name, table in scores.get("outliers", {}).items():
         told = ", ".join(
             f"{said} {table[score]['auroc']:.4f}{_error(table[score])} ({table[score]['fpr95']:.1%})"
             for score, (said, _) in OUTLIER_SCORES.items()
         )
         lines.append(f"      AUROC (FPR at 95 % recall) against {name}: {told}")
     lines += [f"      {told}"] if (told := weight_sentence(scores)) else []
-    return [*lines, f"      returns of the guard to a good state: {scores['rollbacks']}"]
+    if "rollbacks" in scores:
+        lines.append(f"      returns of the guard to a good state: {scores['rollbacks']}")
+    return lines
 
 
 def weight_sentence(scores: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harmonium.couplings import Bias, Dense, GroupBias, Subspace, Symmetric, ThirdOrder
 from harmonium.draws import draw_categorical, draw_normal
-from harmonium.models import RBM, BoltzmannMachine, Conditioned, Tempered
+from harmonium.models import DBM, RBM, BoltzmannMachine, ClassRBM, Conditioned, Tempered
 from harmonium.models.graph import Term
 from harmonium.testing.contract import ContractError, random_generator
 from harmonium.types import State
@@ -73,6 +73,11 @@ def tiny_deep_machine(*, generator: torch.Generator | None = None) -> BoltzmannM
     return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
 
 
+def tiny_dbm(*, generator: torch.Generator | None = None) -> DBM:
+    """Return a deep Boltzmann machine with three hidden layers, in float64 with random parameters."""
+    return scatter(DBM(Bernoulli(4), Bernoulli(3), Bernoulli(2), Bernoulli(2)), generator=generator)
+
+
 def tiny_gated_machine(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
     """Return a machine of three layers tied all at once, in float64 with random parameters."""
     units = {"visible": Bernoulli(3), "gate": Bernoulli(2), "slab": Gaussian(2)}
@@ -80,11 +85,9 @@ def tiny_gated_machine(*, generator: torch.Generator | None = None) -> Boltzmann
     return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
 
 
-def tiny_labeled_rbm(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
+def tiny_labeled_rbm(*, generator: torch.Generator | None = None) -> ClassRBM:
     """Return an RBM with a label beside its data, in float64 with random parameters."""
-    units = {"visible": Bernoulli(3), "label": Categorical(1, 3), "hidden": Bernoulli(2)}
-    terms: list[Term] = [(("visible", "hidden"), Dense(3, 2)), (("label", "hidden"), Dense((1, 3), 2))]
-    return scatter(BoltzmannMachine(units, [*terms, *_biases(units)]), generator=generator)
+    return scatter(ClassRBM(Bernoulli(3), Bernoulli(2), 3), generator=generator)
 
 
 def tiny_lateral_rbm(*, generator: torch.Generator | None = None) -> BoltzmannMachine:
@@ -125,6 +128,7 @@ ALL_MACHINES: dict[str, Callable[[], BoltzmannMachine]] = {
     "Boltzmann": tiny_boltzmann_machine,
     "Potts": lambda: tiny_boltzmann_machine("Categorical", scale=0.8),
     "pooled": lambda: scatter(RBM(MaxPooled(1, 2, 4, block=2), Bernoulli(2))),
+    "DBM": tiny_dbm,
     "deep": tiny_deep_machine,
     "gated": tiny_gated_machine,
     "labeled": tiny_labeled_rbm,

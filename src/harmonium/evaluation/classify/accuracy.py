@@ -6,17 +6,15 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from harmonium.models import JEM
-
-_ROWS = 1000
+from harmonium.models.class_log_probabilities import class_log_probabilities
 
 
 @torch.no_grad()
-def class_probabilities(model: JEM, x: Tensor) -> Tensor:
+def class_probabilities(model: nn.Module, x: Tensor) -> Tensor:
     """Return `p(y|x)` of each sample, some rows at a time."""
-    return torch.cat([model.predict_proba(rows) for rows in x.split(_ROWS)])
+    return class_log_probabilities(model, x).exp()
 
 
 def accuracy(probabilities: Tensor, labels: Tensor) -> dict[str, Any]:

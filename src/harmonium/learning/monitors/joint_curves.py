@@ -1,4 +1,4 @@
-"""The curves of a joint model while it learns."""
+"""The curves of a joint model, or of another classifier, while it learns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, nll_loss
 
 from harmonium.learning.history import Record
 from harmonium.learning.monitors.base import Monitor
+from harmonium.models.class_log_probabilities import class_log_probabilities
 from harmonium.models.frozen import frozen
 from harmonium.models.jem import JEM
 from harmonium.models.layers import X
@@ -24,7 +25,8 @@ class JointCurves(Monitor):
     """The parts of `L = L_clf + L_gen`, averaged over each epoch, and on validation data (figure 6.2 of the chapter).
 
     `validation` is `(x, y)`; its `validation_generation_loss` contrasts it with the samples of the last update, so that
-    no random numbers are drawn, and `validation_accuracy` is the share of right classes.
+    no random numbers are drawn, and `validation_accuracy` is the share of right classes. Of a classifier that is no
+    joint model there is L_clf alone.
     """
 
     def __init__(self, validation: tuple[Tensor, Tensor] | None = None) -> None:
@@ -45,12 +47,17 @@ class JointCurves(Monitor):
     def __call__(self, training: Training) -> Record:
         """Return the means of the epoch and the validation curves."""
         record: Record = {name: self.sums[name] / max(self.n_updates, 1) for name in sorted(self.sums)}
-        record["loss"] = record.get("classification_loss", 0.0) + record.get("generation_loss", 0.0)
+        if isinstance(training.model, JEM):
+            record["loss"] = record.get("classification_loss", 0.0) + record.get("generation_loss", 0.0)
         self.sums, self.n_updates = {}, 0
         model = training.model
-        if self.validation is None or not isinstance(model, JEM):
+        if self.validation is None:
             return record
         x, y = self.validation
+        if not isinstance(model, JEM):
+            log_p = class_log_probabilities(model, x)
+            accuracy, loss = (log_p.argmax(-1) == y).float().mean().item(), nll_loss(log_p, y).item()
+            return record | {"validation_accuracy": accuracy, "validation_classification_loss": loss}
         with frozen(model):
             logits = torch.cat([model.class_logits(rows) for rows in x.split(1024)])
             record["validation_accuracy"] = (logits.argmax(-1) == y).float().mean().item()

@@ -4,8 +4,10 @@ from harmonium.learning.objectives.base import Objective as Objective
 from harmonium.learning.objectives.base import Phases as Phases
 from harmonium.learning.objectives.cd import CD as CD
 from harmonium.learning.objectives.contrastive import Contrastive as Contrastive
+from harmonium.learning.objectives.cross_entropy import CrossEntropy as CrossEntropy
 from harmonium.learning.objectives.exact_likelihood import ExactLikelihood as ExactLikelihood
 from harmonium.learning.objectives.fast_pcd import FastPCD as FastPCD
+from harmonium.learning.objectives.hybrid import Hybrid as Hybrid
 from harmonium.learning.objectives.joint_likelihood import JointLikelihood as JointLikelihood
 from harmonium.learning.objectives.leave_one_out import LeaveOneOut as LeaveOneOut
 from harmonium.learning.objectives.mean_field_cd import MeanFieldCD as MeanFieldCD

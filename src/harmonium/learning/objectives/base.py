@@ -104,6 +104,29 @@ class Objective(ABC):
         """Take it up again."""
 
 
+def add_scaled(
+    factor: float,
+    objective: Objective,
+    model: nn.Module,
+    batch: Tensor | Mapping[str, Tensor],
+    *,
+    weight: Tensor | None = None,
+    index: Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> Phases | None:
+    """Add `factor` times the gradient of an objective to the gradients of a model; return its phases."""
+    kept = {p: p.grad.clone() for p in model.parameters() if p.grad is not None} if factor != 1.0 else {}
+    if kept:
+        model.zero_grad(set_to_none=False)
+    phases = objective.accumulate_grad(model, batch, weight=weight, index=index, generator=generator)
+    for p in model.parameters():
+        if factor != 1.0 and p.grad is not None:
+            p.grad.mul_(factor)
+            if p in kept:
+                p.grad.add_(kept[p])
+    return phases
+
+
 def data_alone(model: nn.Module, batch: Tensor | Mapping[str, Tensor], objective: Objective) -> Tensor:
     """Return the data layer of a batch for an objective that learns from it alone."""
     layer = data_layer(model)

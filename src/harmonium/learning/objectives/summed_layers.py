@@ -11,11 +11,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from harmonium.learning.objectives.base import Case, Objective, Phases
+from harmonium.learning.objectives.base import Case, Objective, Phases, add_scaled
 from harmonium.learning.objectives.cd import CD
 from harmonium.learning.objectives.contrastive import Contrastive, draw_exactly, small_machine
 from harmonium.learning.objectives.mean_field_cd import MeanFieldCD
-from harmonium.models import DBN, RBM
+from harmonium.models import DBN
 from harmonium.types import State, as_state
 
 
@@ -85,7 +85,9 @@ class SummedLayers(Objective):
             v = dbn.enter(i, x)
             factor = self._weight(i)
             if factor:
-                phases = _scaled(factor, member, rbm, v, weight, generator)
+                phases = add_scaled(factor, member, rbm, v, weight=weight, generator=generator)
+                if phases is None:
+                    raise TypeError(f"SummedLayers needs objectives that contrast two phases. Got {member!r}.")
             else:
                 with torch.no_grad():
                     phases = Phases(state := rbm.infer(v), state, rbm.layers[1:])
@@ -134,26 +136,3 @@ def layer_phases(phases: Phases, i: int) -> Phases:
 
 def _part(state: State, i: int) -> State:
     return {name.removeprefix(f"{i}."): value for name, value in state.items() if name.startswith(f"{i}.")}
-
-
-def _scaled(
-    factor: float,
-    member: Contrastive,
-    rbm: RBM,
-    v: Tensor,
-    weight: Tensor | None,
-    generator: torch.Generator | None,
-) -> Phases:
-    """Add `factor` times the gradient of one machine's loss."""
-    kept = {p: p.grad.clone() for p in rbm.parameters() if p.grad is not None} if factor != 1.0 else {}
-    if kept:
-        rbm.zero_grad(set_to_none=False)
-    phases = member.accumulate_grad(rbm, v, weight=weight, generator=generator)
-    for p in rbm.parameters():
-        if factor != 1.0 and p.grad is not None:
-            p.grad.mul_(factor)
-            if p in kept:
-                p.grad.add_(kept[p])
-    if phases is None:
-        raise TypeError(f"SummedLayers needs objectives that contrast two phases. Got {member!r}.")
-    return phases

@@ -21,8 +21,9 @@ class Centering(Transform):
     `∇W' = ∇W - μ ∇cᵀ - ∇b λᵀ` before the optimizer's step, `b ← b - ΔW λ` and `c ← c - ΔWᵀ μ` after it, whatever step
     ΔW it was: the same model, better conditioned. Under plain gradient descent that is `∇b' = ∇b - ∇W'λ` and
     `∇c' = ∇c - ∇W'ᵀμ`. For any bilinear coupling these are its closed-form gradient and its fields at the means; places
-    that share a bias share a mean. μ and λ are running means of both phases with memory `decay`. Layers that are given
-    have a mean and no bias. Couplings that do not learn in an update are left alone.
+    that share a bias share a mean; layers that share one (twins) share its step. μ and λ are running means of both
+    phases with memory `decay`. Layers that are given have a mean and no bias. Couplings that do not learn in an update
+    are left alone.
     """
 
     decay: float = 0.99
@@ -59,7 +60,8 @@ class Centering(Transform):
             for to, name in enumerate(layers):
                 bias = model.graph.biases.get(name)
                 if bias is not None and name not in model.given:
-                    bias.bias.sub_(bias.averaged(coupling.field(to, means[1 - to]) - old[to]))
+                    step = coupling.field(to, means[1 - to]) - old[to]
+                    bias.bias.sub_(bias.averaged(step) / _n_sharing(model, bias))
         self.before_step = {}
 
     def _mean(self, machine: BoltzmannMachine, name: str) -> Tensor:
@@ -98,5 +100,10 @@ def _shares(machine: BoltzmannMachine, name: str) -> Tensor | None:
     if name in machine.given:
         return None
     bias = machine.graph.biases[name]
-    share = gradient(bias.bias)
+    share = gradient(bias.bias) / _n_sharing(machine, bias)
     return (share * (share.numel() / torch.Size(bias.shape).numel())).expand(bias.shape).contiguous()
+
+
+def _n_sharing(machine: BoltzmannMachine, bias: Bias) -> int:
+    """Return how many layers have this bias: twins share one, and each brings a part of its gradient and its step."""
+    return sum(other is bias for other in machine.graph.biases.values())

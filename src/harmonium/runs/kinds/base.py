@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from harmonium.data import Data
 from harmonium.data.base import KINDS as DATA_KINDS
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
+from harmonium.learning import Training
 from harmonium.learning.monitors import Monitor, default_monitors
 from harmonium.learning.objectives import Contrastive, Objective
 from harmonium.learning.transforms import Centering, Transform
@@ -111,6 +112,13 @@ class Kind(ABC, Generic[S]):
     def centering(self) -> Transform:
         """Return how the gradient is centered, where that is asked for."""
         return Centering()
+
+    def warm_up(self, config: Config, prepared: Prepared, training: Training) -> bool:
+        """Do what comes once before the first update, with the generator of the training; return whether it did.
+
+        A run that is stopped meanwhile begins it anew.
+        """
+        return False
 
     # --- samples ---
     def sampler(self, config: Config) -> Sampler:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from harmonium.data import Data
 from harmonium.data.known_labels import known_labels
 from harmonium.evaluation.classify.accuracy import accuracy, class_probabilities
-from harmonium.evaluation.classify.calibration import expected_calibration_error, reliability
+from harmonium.evaluation.classify.calibration import expected_calibration_error
 from harmonium.evaluation.ood import auroc, fpr95
 from harmonium.evaluation.outlier_scores import outlier_scores
 from harmonium.evaluation.outliers import outlier_table, outliers
@@ -25,9 +25,10 @@ from harmonium.learning.objectives import JointLikelihood, ReplayBuffer
 from harmonium.models import JEM
 from harmonium.networks import MLP, SmallConv, SmallResidual
 from harmonium.runs.choices import known
+from harmonium.runs.class_panels import calibration, held_out_labels
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.likelihood_words import announcement
-from harmonium.runs.panels import Calibration, Histograms, ImageGrid, Panel, Shown
+from harmonium.runs.panels import Histograms, ImageGrid, Panel, Shown
 from harmonium.runs.scores import energy_likelihood
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -35,7 +36,6 @@ from harmonium.runs.task import Task
 from harmonium.runs.trained import Trained
 from harmonium.runs.values import SPLITS, Prepared, real_values, scaled
 from harmonium.runs.words import OUTLIER_SCORES, class_lines, class_sentences
-from harmonium.runs.words import SPLITS as IN_WORDS
 from harmonium.samplers import Langevin, sample
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"mlp": MLP, "small-conv": SmallConv, "small-residual": SmallResidual}
@@ -319,7 +319,7 @@ class JEMKind(Kind[JEMSettings]):
 
     def sections(self) -> tuple[str | PanelMaker, ...]:
         """Return what is shown of any energy, and samples of each class, calibration and outliers."""
-        own = (self.by_class, self.calibration, self.told_apart)
+        own = (self.by_class, calibration, self.told_apart)
         return "learning", "samples", *own, "density", "inpainting", "energies"
 
     def by_class(self, subject: Subject) -> Panel | None:
@@ -338,19 +338,6 @@ class JEMKind(Kind[JEMSettings]):
         return Panel(
             "Samples of each class", "Nothing was selected.", [ImageGrid("classes", caption, subject.shown(x), n)]
         )
-
-    def calibration(self, subject: Subject) -> Panel | None:
-        """Return the reliability diagram of the held-out samples."""
-        found = held_out_labels(subject.trained)
-        if found is None:
-            return None
-        name, x, y = found
-        bins = reliability(class_probabilities(subject.model, x).cpu(), y)
-        caption = (
-            f"Of {len(y):,} {name} samples, by how sure the model is: on the diagonal it is right as often as it says."
-        )
-        text = "Do its probabilities mean what they say?"
-        return Panel("Calibration", text, [Calibration("reliability", caption, bins)])
 
     def told_apart(self, subject: Subject) -> Panel | None:
         """Return histograms of three scores on held-out samples and on each set of outliers."""
@@ -378,14 +365,6 @@ def labeled(data: Data) -> tuple[Tensor, Tensor]:
     if data.train_labels is None:
         raise ValueError(f"{data.name} has no labels, and a joint model learns classes. Choose other data.")
     return data.train, data.train_labels
-
-
-def held_out_labels(trained: Trained) -> tuple[str, Tensor, Tensor] | None:
-    """Return all held-out samples with their classes and the name of their split, if there are any."""
-    for split in ("test", "valid"):
-        if (found := trained.labeled(split)) is not None:
-            return IN_WORDS[split], *found
-    return None
 
 
 def of_classes(trained: Trained, y: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:

@@ -1,0 +1,77 @@
+"""Deep Boltzmann machines."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from harmonium.couplings import Bias, Dense
+from harmonium.models.machine import BoltzmannMachine
+from harmonium.models.network_step import NetworkStep, to_network
+from harmonium.units import Units
+
+
+class DBM(BoltzmannMachine):
+    """Layers in a row, each tied to the next: `E(v, h₁, …) = -Σ_l h_{l-1}ᵀW_l h_l - Σ_l b_lᵀh_l - log μ` with `h₀ = v`.
+
+    Every layer hears those below and above it (Salakhutdinov and Hinton 2009, eq. 9), so that hidden layers are tied
+    to each other and `p(v)` has no closed form: learn with `PCD(inference=MeanField())`, which raises a lower bound of
+    it, best after `fit_doubled_pairs` and with `Centering()`; `log_likelihood` returns the bound. The layers are called
+    "visible", "hidden_1", "hidden_2" and so on; even and odd ones are drawn in turn.
+
+    >>> dbm = DBM(Bernoulli(784), Bernoulli(500), Bernoulli(1000))
+    >>> dbm.blocks()
+    [('visible', 'hidden_2'), ('hidden_1',)]
+    """
+
+    def __init__(self, *units: Units, generator: torch.Generator | None = None) -> None:
+        if len(units) < 3:
+            raise ValueError(
+                f"A DBM has a visible and at least two hidden layers. Got {len(units)} in all. With one hidden layer, "
+                "use RBM."
+            )
+        layers = {"visible" if i == 0 else f"hidden_{i}": layer for i, layer in enumerate(units)}
+        ties = [
+            ((below, above), Dense(layers[below].shape, layers[above].shape, generator=generator))
+            for below, above in itertools.pairwise(layers)
+        ]
+        super().__init__(layers, [*ties, *(((name,), Bias(layer.shape)) for name, layer in layers.items())])
+
+    @property
+    def depth(self) -> int:
+        """The number of hidden layers."""
+        return len(self.units) - 1
+
+    @property
+    def weights(self) -> list[Tensor]:
+        """The weights between each layer and the next, the lowest first."""
+        return [coupling.weight for coupling in self.couplings[: self.depth]]  # type: ignore[misc]
+
+    @property
+    def biases(self) -> list[Tensor]:
+        """The bias of each layer, that of the visible one first."""
+        return [coupling.bias for coupling in self.couplings[self.depth :]]  # type: ignore[misc]
+
+    def to_network(self, n_classes: int) -> nn.Sequential:
+        """Return the way up as an ordinary network with an output for each class.
+
+        Every hidden layer but the top one hears the layer below twice, in place of the one above (the recognition pass
+        of Salakhutdinov and Larochelle 2010).
+
+        >>> DBM(Bernoulli(6), Bernoulli(5), Bernoulli(4)).to_network(3)(torch.zeros(2, 6)).shape
+        torch.Size([2, 3])
+        """
+        layers = list(self.units)
+        steps = [
+            NetworkStep(
+                self.layer(layers[i]),
+                self.terms[i][1],
+                self.biases[i + 1],
+                self.layer(layers[i + 1]),
+                factor=1.0 if i + 1 == self.depth else 2.0,
+            )
+            for i in range(self.depth)
+        ]
+        return to_network(steps, n_classes)
