@@ -22,9 +22,9 @@ import harmonium as hm
 from harmonium.models.hopfield import mean_field_overlap
 from harmonium.plots.style import COLORS, INK, chart, legend, new_figure
 
-LOADS = (0.02, 0.06, 0.08, 0.10, 0.12, 0.13, 0.138, 0.14, 0.15, 0.16, 0.18, 0.20, 0.25)
+LOADS = (0.02, 0.06, 0.10, 0.12, 0.138, 0.15, 0.16, 0.18, 0.20, 0.25)
 FLIPPED = 0.2
-N_CUES = 25
+N_CUES = 20
 
 Recall = Callable[[Tensor, Tensor], Tensor]
 """`recall(patterns, cues)` returns what a network that holds the patterns makes of the cues."""
@@ -37,7 +37,7 @@ def spins(n_patterns: int, n: int, generator: torch.Generator) -> Tensor:
 def overlaps(recall: Recall, n_patterns: int, n: int, share: float, n_draws: int) -> dict[str, float]:
     """Return the mean overlap over draws of the patterns, its standard error, and the share above 0.95.
 
-    Of each draw at most 25 patterns serve as cues: all are alike.
+    Of each draw at most 20 patterns serve as cues: all are alike.
     """
     means, recalled = [], []
     for draw in range(n_draws):
@@ -106,13 +106,13 @@ def main() -> None:
     arguments = parser.parse_args()
     small = arguments.smoke
     draws, n, large = (1, 40, 60) if small else (arguments.draws, 500, 2000)
-    loads = LOADS[3:10:3] if small else LOADS
-    few = max(1, draws // 4)
+    loads = LOADS[2:7:2] if small else LOADS
+    few, sparse = max(1, draws // 4), loads if small else (0.10, 0.138, 0.15, 0.16, 0.18)
     curves = {
         f"Hebb, N = {n}, from the pattern": curve("hebb, pattern", "hebb", n, 0.0, draws, loads),
         f"Hebb, N = {n}, {FLIPPED:.0%} flipped": curve("hebb, flipped", "hebb", n, FLIPPED, draws, loads),
-        f"Hebb, N = {large}, from the pattern": curve(f"hebb, N = {large}", "hebb", large, 0.0, few, loads),
-        f"Storkey, N = {n}, from the pattern": curve("storkey, pattern", "storkey", n, 0.0, few, loads),
+        f"Hebb, N = {large}, from the pattern": curve(f"hebb, N = {large}", "hebb", large, 0.0, few, sparse),
+        f"Storkey, N = {n}, from the pattern": curve("storkey, pattern", "storkey", n, 0.0, few, sparse),
     }
     others = {}
     for name, recall, n_patterns, share in (

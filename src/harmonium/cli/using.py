@@ -18,6 +18,7 @@ from harmonium.cli.opening import open_any
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder, UseSeed
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
+from harmonium.experiments import Experiment
 from harmonium.runs import (
     KINDS,
     Run,
@@ -29,6 +30,7 @@ from harmonium.runs import (
     write_array,
     write_table,
 )
+from harmonium.runs.folder import MODEL, REPORT
 
 Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of each chain.")]
 
@@ -154,9 +156,21 @@ def report_command(run: RunFolder, data_dir: DataDir = None, as_json: Json = Fal
         write_report(opened, show)
 
 
-def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show versions, threads, kinds of models and data sets, with what to put where for those that are missing."""
+def info_command(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="The folder of a run, to be described.", show_default=False)
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Show versions, threads, kinds of models and data sets, with what to put where for those that are missing.
+
+    With the folder of a run: what it learned from, how, how far it is, and how well it does.
+    """
     show = Show(as_json=as_json)
+    if run is not None:
+        describe(open_any(run, data_dir), show)
+        return
     versions = {"harmonium": harmonium.__version__, "torch": torch.__version__, "python": platform.python_version()}
     items = inventory(data_dir)
     cuda = torch.cuda.is_available()
@@ -184,6 +198,27 @@ def info_command(data_dir: DataDir = None, as_json: Json = False) -> None:
         state = "embedded" if item.embedded else "found" if not item.missing else f"missing: put {wanted(item.missing)}"
         table.add_row(item.name, state)
     show.table(table)
+
+
+def describe(opened: Run | Experiment, show: Show) -> None:
+    """Print what a run is: its line in the list, its model, its scores, and the folder's files."""
+    listed = opened.listed()
+    show.event("run", folder=str(opened.folder), **listed._asdict())
+    show.line(f"{opened.folder}: {listed.model} on {listed.data}, {listed.n_epochs} of {listed.epochs} epochs")
+    if isinstance(opened, Run):
+        scores = opened.evaluation()
+        show.line(f"kind: {opened.kind.summary}")
+        if (opened.folder / MODEL).is_file():
+            n = sum(value.numel() for value in opened.parameters("cpu").values())
+            show.line(f"size: {listed.size}, {n:,} numbers in {MODEL}")
+        for line in [] if scores is None else opened.kind.lines(scores):
+            show.line(line)
+        if scores is None:
+            show.line(f"not evaluated yet: harmonium evaluate {opened.folder}")
+    elif listed.score:
+        show.line(listed.score)
+    report = opened.folder / REPORT
+    show.line(f"report: {report}" if report.is_file() else f"no report yet: harmonium report {opened.folder}")
 
 
 def wanted(missing: tuple[str, ...]) -> str:

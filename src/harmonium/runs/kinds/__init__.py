@@ -12,6 +12,7 @@ from harmonium.runs.kinds.dbn import DBNKind as DBNKind
 from harmonium.runs.kinds.hopfield import HopfieldKind as HopfieldKind
 from harmonium.runs.kinds.subspace_rbm import SubspaceRBMKind as SubspaceRBMKind
 from harmonium.runs.kinds.temporal_rbm import TemporalRBMKind as TemporalRBMKind
+from harmonium.runs.kinds.boltzmann import BoltzmannKind as BoltzmannKind
 from harmonium.runs.kinds.ratings import RatingsKind as RatingsKind
 from harmonium.runs.kinds.table import TableKind as TableKind
 from harmonium.runs.kinds.gated_rbm import GatedRBMKind as GatedRBMKind

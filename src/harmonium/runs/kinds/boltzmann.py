@@ -1,0 +1,117 @@
+"""Boltzmann machines in general: binary units that all may meet each other, with or without hidden ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+
+from harmonium.couplings import Bias, Coupling, Dense, Symmetric
+from harmonium.data import Data
+from harmonium.inference import ClampedChains
+from harmonium.learning.objectives import CD, PCD, TemperedPCD
+from harmonium.learning.starts import initialize
+from harmonium.models import BoltzmannMachine
+from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.panels import Heatmap, Panel
+from harmonium.runs.settings import Config, Section
+from harmonium.runs.subject import Subject
+from harmonium.runs.task import Task
+from harmonium.runs.values import Prepared, unit_values
+from harmonium.units import Bernoulli, Units
+
+_FEW = 8  # hidden units tied to each other that are counted one configuration at a time
+
+
+class BoltzmannSettings(Section):
+    """Who meets whom: the visible units each other always, `units` hidden ones, and these each other if `tied`."""
+
+    units: int = Field(default=0, ge=0, description="Hidden units of a Boltzmann machine; 0 is none.")
+    tied: bool = Field(default=False, description="Tie the hidden units to each other, too.")
+
+
+class BoltzmannKind(Kind[BoltzmannSettings]):
+    """A stochastic Hopfield network, with hidden units if wanted (Ackley, Hinton and Sejnowski 1985)."""
+
+    name = "boltzmann"
+    summary = "Boltzmann machine whose visible units meet each other, with or without hidden ones"
+    settings = BoltzmannSettings
+    takes: ClassVar[tuple[str, ...]] = ("binary", "levels")
+    unread = ("data.standardize", "model.n_hidden", "model.hidden", "model.options")
+    recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
+        "bars-and-stripes": {
+            "training": {
+                "objective": "exact",
+                "epochs": 500,
+                "batch_size": 1024,
+                "optimizer": "adam",
+                "learning_rate": 0.05,
+                "schedule": "linear",
+                "track_likelihood": False,
+            },
+            "boltzmann": {"units": 8},
+            "run": {"threads": 1},
+        },
+        "*": {
+            "training": {
+                "n_chains": 100,
+                "epochs": 30,
+                "optimizer": "adam",
+                "learning_rate": 0.005,
+                "schedule": "linear",
+                "track_likelihood": False,
+            },
+            "run": {"threads": 1, "ais_betas": 500, "ais_chains": 200},
+        },
+    }
+
+    def values(self, config: Config, data: Data) -> Prepared:
+        """Return values 0 and 1."""
+        prepared = unit_values(config, data)
+        if prepared.data.kind != "binary":
+            raise ValueError(
+                f"A Boltzmann machine has binary units. {data.name} would hold {prepared.data.kind} values. Choose "
+                "--binarize threshold, sample or resample."
+            )
+        return prepared
+
+    def build(self, config: Config, data: Data, *, generator: torch.Generator) -> BoltzmannMachine:
+        """Return the machine, its biases fitted to the training split."""
+        own, n = self.own(config), math.prod(data.shape)
+        units: dict[str, Units] = {"visible": Bernoulli(n)}
+        terms: list[tuple[tuple[str, ...], Coupling]] = [(("visible", "visible"), Symmetric(n))]
+        if own.units:
+            units["hidden"] = Bernoulli(own.units)
+            terms.append((("visible", "hidden"), Dense(n, own.units, generator=generator)))
+        if own.units and own.tied:
+            terms.append((("hidden", "hidden"), Symmetric(own.units)))
+        machine = BoltzmannMachine(units, [*terms, *(((name,), Bias(layer.shape)) for name, layer in units.items())])
+        rows = data.train[:10_000].reshape(-1, n)
+        initialize(machine, rows if data.transform is None else data.transform(rows, generator=generator))
+        return machine
+
+    def task(self, config: Config, prepared: Prepared, model: Any, *, generator: torch.Generator) -> Task:
+        """Return what any machine learns by; many hidden units tied to each other are drawn by clamped chains."""
+        task, own = super().task(config, prepared, model, generator=generator), self.own(config)
+        if own.tied and own.units > _FEW and isinstance(task.objective, CD | PCD | TemperedPCD):
+            task.objective.inference = ClampedChains(persistent=True)
+        return task
+
+    def size(self, config: Config) -> str:
+        """Return the number of hidden units."""
+        return f"{self.own(config).units} hidden"
+
+    def sections(self) -> tuple[str | PanelMaker, ...]:
+        """Return what any machine shows, and its couplings."""
+        return "learning", "samples", self.meeting, "inpainting", "energies", "parameters"
+
+    def meeting(self, subject: Subject) -> Panel:
+        """Return the couplings within the visible layer."""
+        machine: BoltzmannMachine = subject.model
+        tie = next(coupling for _, coupling in machine.terms if isinstance(coupling, Symmetric))
+        caption = "W between the visible units, in the order of the data; zero on the diagonal."
+        chart = Heatmap("couplings", caption, tie.matrix().detach(), "", "visible unit", "visible unit")
+        return Panel("Couplings", "Who acts on whom.", [chart])
