@@ -10,8 +10,10 @@ from harmonium.runs.words import SPLITS, number
 
 _LEVEL = 0.05
 _WHAT_TO_DO = (
-    "Train it longer or at a lower rate, start it at the data (initialize), give it more hidden units; look at the "
-    "curves and the health messages."
+    "Train it longer or at a lower rate, or give it more hidden units; look at the curves and the health messages."
+)
+_WHAT_TO_DO_WITH_A_NETWORK = (
+    "A network is a density where its chains have the temperature of its law: noise = √(2 step_size), many small steps."
 )
 
 
@@ -62,12 +64,13 @@ def simple_sentence(scores: Mapping[str, Any]) -> str:
     size = f"{number(abs(margin['value']))}{errors(margin)} nats"
     if place == "better":
         return f"Above the best simple law, {law_said}, by {size}."
+    do = _WHAT_TO_DO_WITH_A_NETWORK if "law" in scores else _WHAT_TO_DO
     bound = "The bound of the model" if "bound" in str(margin.get("kind")) else "The model"
     if place == "no better":
         told = f"{bound} cannot be told from the best simple law, {law_said} (they differ by {size})"
-        return f"NO BETTER THAN SIMPLE: {told}. {_WHAT_TO_DO}"
+        return f"NO BETTER THAN SIMPLE: {told}. {do}"
     below = f"{bound.lower()} lies {size} below {law_said}, on the same samples"
-    return f"WORSE THAN SIMPLE: {below}. {_WHAT_TO_DO} Until then that law is the better model of these data."
+    return f"WORSE THAN SIMPLE: {below}. {do} Until then that law is the better model of these data."
 
 
 def samples_sentences(samples: Mapping[str, Any]) -> list[str]:
