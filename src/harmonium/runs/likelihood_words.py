@@ -48,7 +48,8 @@ def rank(scores: Mapping[str, Any]) -> str:
     'worse'
     """
     margin = scores["margin"]
-    two = 2 * math.hypot(margin.get("error") or 0.0, margin.get("spread") or 0.0)
+    known = [margin.get(name, 0.0) for name in ("error", "spread")]  # an infinite one is kept as None
+    two = 2 * math.hypot(*(math.inf if error is None else error for error in known))
     return "better" if margin["value"] > two else "worse" if margin["value"] < -two else "no better"
 
 
@@ -61,13 +62,15 @@ def simple_sentence(scores: Mapping[str, Any]) -> str:
     """
     law, margin, place = scores["baseline"], scores["margin"], rank(scores)
     law_said = f"{law['name']} with {number(law['value'])}{errors(law)} nats"
-    size = f"{number(abs(margin['value']))}{errors(margin)} nats"
+    doubt = ", not to be relied on" if margin.get("trusted") is False else ""
+    size = f"{number(abs(margin['value']))}{errors(margin)} nats{doubt}"
     if place == "better":
         return f"Above the best simple law, {law_said}, by {size}."
     do = _WHAT_TO_DO_WITH_A_NETWORK if "law" in scores else _WHAT_TO_DO
     bound = "The bound of the model" if "bound" in str(margin.get("kind")) else "The model"
     if place == "no better":
-        told = f"{bound} cannot be told from the best simple law, {law_said} (they differ by {size})"
+        where = "above" if margin["value"] > 0 else "below"
+        told = f"{bound.lower()} lies {size} {where} the best simple law, {law_said}: less than two standard errors"
         return f"NO BETTER THAN SIMPLE: {told}. {do}"
     below = f"{bound.lower()} lies {size} below {law_said}, on the same samples"
     return f"WORSE THAN SIMPLE: {below}. {do} Until then that law is the better model of these data."
