@@ -8,9 +8,19 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import harmonium.sklearn
-from harmonium.sklearn import DBNTransformer, JEMClassifier, RBMTransformer
+from harmonium.sklearn import (
+    BoltzmannDensity,
+    BoltzmannImputer,
+    BoltzmannOutlier,
+    DBNTransformer,
+    JEMClassifier,
+    RBMTransformer,
+)
 
 ESTIMATORS = [
+    BoltzmannDensity(2, shrinkage=0.3, n_init=1, max_iter=1),
+    BoltzmannImputer(2, shrinkage=0.3, n_init=1, max_iter=1),
+    BoltzmannOutlier(2, shrinkage=0.3, n_init=1, max_iter=1),
     RBMTransformer(n_components=8, n_iter=2),
     DBNTransformer((6, 4), max_iter=5),
     JEMClassifier((16,), n_steps=1, max_iter=20, learning_rate=0.05),

@@ -46,13 +46,13 @@ def observed_nats(model: nn.Module, x: State) -> float:
         return float(-observed_energy(model, x[model.data_layer]).mean() - counted_log_z(model))
 
 
-def n_epochs(n_rows: int, batch_size: int = BATCH_SIZE) -> int:
-    """Return how many epochs make about `N_UPDATES` updates.
+def n_epochs(n_rows: int, batch_size: int = BATCH_SIZE, n_updates: int = N_UPDATES) -> int:
+    """Return how many epochs make about so many updates.
 
     >>> n_epochs(150), n_epochs(51_200)
     (200, 2)
     """
-    return max(1, round(N_UPDATES / math.ceil(n_rows / batch_size)))
+    return max(1, round(n_updates / math.ceil(n_rows / batch_size)))
 
 
 def fit_table(
@@ -62,21 +62,24 @@ def fit_table(
     validation: Tensor | None = None,
     n_components: int | None = None,
     shrinkage: float | None = None,
+    n_updates: int = N_UPDATES,
+    n_starts: int = N_STARTS,
     generator: torch.Generator | None = None,
 ) -> RBM:
     """Return an RBM that has learned encoded rows of a table, unknown values (NaN) and all.
 
     The number of components and the shrinkage of their covariance are chosen on rows left out unless both are given
-    (`choose_mixture`); EM gives the start (`start_mixture`), and `fit` goes on from there by `ObservedLikelihood`. With
-    `validation` rows the best parameters by their likelihood are kept.
+    (`choose_mixture`); EM gives the start, the best of `n_starts` (`start_mixture`), and `fit` goes on from there by
+    `ObservedLikelihood`, for about `n_updates` updates. With `validation` rows the best parameters
+    by their likelihood are kept.
     """
     if n_components is None or shrinkage is None:
         found = choose_mixture(lambda n: table_machine(columns, n), x, generator=generator)
         n_components = found.n_components if n_components is None else n_components
         shrinkage = found.shrinkage if shrinkage is None else shrinkage
     rbm = table_machine(columns, n_components)
-    start_mixture(rbm, x, shrinkage=shrinkage, n_starts=N_STARTS, generator=generator)
-    epochs, keep = n_epochs(len(x)), KeepBest(observed_nats)
+    start_mixture(rbm, x, shrinkage=shrinkage, n_starts=n_starts, generator=generator)
+    epochs, keep = n_epochs(len(x), n_updates=n_updates), KeepBest(observed_nats)
     optimizer = torch.optim.Adam(rbm.parameters(), RATE)
     fit(
         rbm,

@@ -1,7 +1,17 @@
 """Estimators for scikit-learn: Boltzmann machines and joint energy models in pipelines, grid searches and tables."""
 
+from harmonium.sklearn.boltzmann_density import BoltzmannDensity
+from harmonium.sklearn.boltzmann_imputer import BoltzmannImputer
+from harmonium.sklearn.boltzmann_outlier import BoltzmannOutlier
 from harmonium.sklearn.dbn_transformer import DBNTransformer
 from harmonium.sklearn.jem_classifier import JEMClassifier
 from harmonium.sklearn.rbm_transformer import RBMTransformer
 
-__all__ = ["DBNTransformer", "JEMClassifier", "RBMTransformer"]
+__all__ = [
+    "BoltzmannDensity",
+    "BoltzmannImputer",
+    "BoltzmannOutlier",
+    "DBNTransformer",
+    "JEMClassifier",
+    "RBMTransformer",
+]

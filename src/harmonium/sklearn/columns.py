@@ -19,7 +19,7 @@ _FLOOR = 0.02
 class Columns:
     """Columns of 0 and 1 are binary, the others real and standardized: `(x - mean)/scale`; missing values are NaN.
 
-    Units see the binary columns first. With `unit_interval`, columns that all lie in [0, 1] are binary too, their
+    Units see the real columns first. With `unit_interval`, columns that all lie in [0, 1] are binary too, their
     values read as probabilities, as BernoulliRBM does; if one column lies outside, this holds for none of them.
     """
 
@@ -36,7 +36,7 @@ class Columns:
         spread[spread <= 1e-9 * np.maximum(1.0, np.abs(mean))] = 1.0  # a constant column
         self.is_binary = is_binary
         self.mean, self.scale = np.where(is_binary, 0.0, mean), np.where(is_binary, 1.0, spread)
-        self.order = np.argsort(~is_binary, kind="stable")
+        self.order = np.argsort(is_binary, kind="stable")
         self.center = torch.from_numpy(np.where(is_binary, mean, 0.0)[self.order])
 
     @property
@@ -50,7 +50,7 @@ class Columns:
         if n_binary == n:
             return Bernoulli(n)
         real = Gaussian(n - n_binary, floor=_FLOOR)
-        return Mixed(Bernoulli(n_binary), real) if n_binary else real
+        return Mixed(real, Bernoulli(n_binary)) if n_binary else real
 
     def encode(self, X: Any, dtype: torch.dtype = torch.float32, *, fill: bool = False) -> Tensor:
         """Return rows as the units see them; with `fill`, values that are not known at the mean of their column."""
