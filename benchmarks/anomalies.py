@@ -95,13 +95,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--output", type=Path, default=Path("runs/anomalies"))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[dict[str, Any]]] = {}
     paths = sorted((arguments.data_dir / "adbench").glob("*.npz"), key=lambda path: path.stat().st_size)
-    for seed in range(arguments.seeds):
+    for seed in arguments.seeds:
         for path in paths:
             file = arguments.output / f"{path.stem}-{seed}.json"
             if not file.exists() and not arguments.report:

@@ -246,13 +246,13 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--output", type=Path, default=Path("runs/tables"))
     parser.add_argument("--tables", nargs="*", default=[*FROM_SKLEARN, *FROM_FILES])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     paths = write_tables(arguments.output, arguments.data_dir)
     found: dict[str, list[dict[str, Any]]] = {}
-    for seed in range(arguments.seeds):
+    for seed in arguments.seeds:
         for name in arguments.tables:
             file = arguments.output / f"{name}-{seed}.json"
             if not file.exists() and not arguments.report:

@@ -24,7 +24,7 @@ from harmonium.models import RBM
 from harmonium.models.observed import counted_log_z, draw_observed
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.likelihood_words import likelihood_lines
-from harmonium.runs.panels import Bars, Histograms, Panel, Shown
+from harmonium.runs.panels import Histograms, Lines, Panel, Shown
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
@@ -33,7 +33,7 @@ from harmonium.runs.values import SPLITS, Prepared
 from harmonium.runs.words import as_dict
 from harmonium.types import Estimate
 
-_N_SHOWN, _N_DRAWS = 24, 2000
+_N_SHOWN, _N_NAMED, _N_DRAWS = 24, 12, 2000
 
 
 class TableSettings(Section):
@@ -217,11 +217,13 @@ def columns_panel(subject: Subject) -> Panel:
             values = {"data": column.inverse(rows[:, 0]), "samples": column.inverse(samples[:, 0])}
             pictures.append(Histograms(name, f"Rows and samples of {column.name}.", values, column.name, column.name))
         else:
-            shares: dict[str, float] = {}
-            for j, level in enumerate(column.levels):
-                for said, x in (("data", rows), ("samples", samples)):
-                    share = float(x[:, 0].mean()) if column.type == "binary" else float(x[:, j].mean())
-                    shares[f"{level} ({said})"] = 1 - share if column.type == "binary" and j == 0 else share
-            pictures.append(Bars(name, f"Shares of the levels of {column.name}.", shares, column.name, "share"))
+            shares = {}
+            for said, x in (("data", rows), ("samples", samples)):
+                one_hot = torch.cat([1 - x, x], 1) if column.type == "binary" else x
+                shares[said] = one_hot.mean(0).tolist()
+            levels = ", ".join(f"{j + 1} {level}" for j, level in enumerate(column.levels[:_N_NAMED]))
+            caption = f"Shares of the levels of {column.name}: {levels}{' …' if len(column.levels) > _N_NAMED else ''}."
+            numbers = list(range(1, len(column.levels) + 1))
+            pictures.append(Lines(name, caption, numbers, shares, column.name, "level", "share"))
     text = f"The training rows beside {_N_DRAWS:,} rows drawn from the model. Nothing was selected."
     return Panel("Columns", text, pictures)
