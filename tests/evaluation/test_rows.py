@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from harmonium.data import Column
+from harmonium.evaluation.annealed_rows import rows_log_likelihood
 from harmonium.evaluation.imputation import Filled, completed, draw_imputations, impute
 from harmonium.evaluation.moments import moments_apart
 from harmonium.evaluation.row_scores import anomaly_scores, observed_log_likelihood, score_rows
@@ -15,6 +16,7 @@ from harmonium.learning.fit_table import table_machine
 from harmonium.learning.starts.mixture import start_mixture
 from harmonium.models import RBM
 from harmonium.models.observed import draw_observed
+from harmonium.units import Bernoulli, Categorical, Gaussian, Mixed
 
 COLUMNS = (
     Column("a", "real", decimals=2, low=-9, high=9),
@@ -110,3 +112,22 @@ def test_moments_of_samples(generator: torch.Generator) -> None:
     assert good["mean"] < 0.1 and good["spread"] < 1.1
     bad = moments_apart(2 * samples + 1, x, COLUMNS[:2])
     assert bad["mean"] > 0.8 and bad["spread"] > 1.8
+
+
+def test_annealing_agrees_with_counting(generator: torch.Generator) -> None:
+    """An RBM of 17 hidden units, too many to go through here, against itself with one unit cut off and counted."""
+    units = Mixed(Bernoulli(3), Gaussian(2), Categorical(1, 3))
+    rbm = RBM(units, Bernoulli(17), generator=generator).double()
+    with torch.no_grad():
+        rbm.weight.mul_(60.0)
+        rbm.weight[:, 8:] = 0.0  # units that see nothing add log 2 each to both sums
+    small = RBM(units, Bernoulli(8)).double()
+    with torch.no_grad():
+        small.weight.copy_(rbm.weight[:, :8])
+    x = draw_observed(small, torch.full((6, 8), math.nan).double(), generator=generator)
+    x[:3, 1], x[2:5, 5:], x[4, :3] = math.nan, math.nan, math.nan
+    exact = observed_log_likelihood(small, x).value
+    found = rows_log_likelihood(rbm, x, n_chains=400, generator=generator)
+    assert bool(((found.value - exact).abs() < 5 * found.error + 1e-6).all()) and bool((found.error[:5] > 0).any())
+    blind = rows_log_likelihood(rbm, x, n_chains=400, n_betas=1, generator=generator)  # a control: nothing annealed
+    assert float(blind.error.max()) > 2 * float(found.error.max())

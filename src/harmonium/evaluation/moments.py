@@ -26,7 +26,7 @@ def moments_apart(samples: Tensor, x: Tensor, columns: Sequence[Column]) -> dict
             worst["share"] = max(worst["share"], float((ours.mean(0) - theirs.mean(0)).abs().max()))
             continue
         a, b = column.inverse(ours[:, 0]), column.inverse(theirs[:, 0])
-        std = b.std().clamp_min(1e-12)
+        std = b.std(correction=0).clamp_min(1e-12)
         worst["mean"] = max(worst["mean"], float((a.mean() - b.mean()).abs() / std))
         ratio = float((a.std() / std).clamp_min(1e-12))
         worst["spread"] = max(worst["spread"], ratio, 1 / ratio)

@@ -116,5 +116,6 @@ class Subject:
     def _rows(self, x: Tensor) -> Tensor:
         rows = x.reshape(len(x), *self.trained.shape)
         if rows.is_floating_point():
-            rows = rows[~rows.flatten(1).isnan().any(1)]
+            whole = ~rows.flatten(1).isnan().any(1)  # where no row is, missing values stand at their means
+            rows = rows[whole] if bool(whole.any()) else torch.where(rows.isnan(), rows.nanmean(0), rows)
         return rows[:_N_ROWS].to(next(self.model.parameters(), torch.zeros(())))

@@ -25,6 +25,7 @@ from harmonium.models.observed import counted_log_z, draw_observed
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.likelihood_words import likelihood_lines
 from harmonium.runs.panels import Histograms, Lines, Panel, Shown
+from harmonium.runs.scores import against_simple, held_out
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
@@ -165,14 +166,13 @@ class TableKind(Kind[TableSettings]):
         }
         apart = table_machine(data.columns, 1)
         start_mixture(apart, data.train, shrinkage=1.0)
-        for split in SPLITS:
-            x = trained.rows(split)
-            if x is None:
-                continue
-            slope = log_slopes(x, data.columns).sum(1)
-            scores[split] = as_dict(_shifted(observed_log_likelihood(model, x), slope).mean()) | {"n": len(x)}
-            alone = _shifted(observed_log_likelihood(apart, x), slope).mean().value
-            scores["baseline"] = {"name": "independent columns", "value": alone, "split": split}
+        rows = {split: x for split in SPLITS if (x := trained.rows(split)) is not None}
+        slopes = {split: log_slopes(x, data.columns).sum(1) for split, x in rows.items()}
+        found = {split: _shifted(observed_log_likelihood(model, x), slopes[split]) for split, x in rows.items()}
+        scores |= {split: as_dict(part.mean()) | {"n": len(rows[split])} for split, part in found.items()}
+        split = held_out(rows)
+        alone = observed_log_likelihood(apart, rows[split]).value + slopes[split]
+        scores |= against_simple(found[split], {"independent columns": alone})
         generator = torch.Generator().manual_seed(trained.config.run.seed + 1)
         drawn = self.draw(trained, _N_DRAWS, n_steps=1, generator=generator)
         return scores | {"moments": moments_apart(drawn, data.train, data.columns)}
