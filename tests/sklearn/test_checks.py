@@ -12,6 +12,7 @@ from harmonium.sklearn import (
     BoltzmannDensity,
     BoltzmannImputer,
     BoltzmannOutlier,
+    ClassRBMClassifier,
     DBNTransformer,
     JEMClassifier,
     RBMTransformer,
@@ -22,6 +23,7 @@ ESTIMATORS = [
     BoltzmannImputer(2, shrinkage=0.3, n_init=1, max_iter=1),
     BoltzmannOutlier(2, shrinkage=0.3, n_init=1, max_iter=1),
     RBMTransformer(n_components=8, n_iter=2),
+    ClassRBMClassifier(8, max_iter=60, learning_rate=0.05),
     DBNTransformer((6, 4), max_iter=5),
     JEMClassifier((16,), n_steps=1, max_iter=20, learning_rate=0.05),
 ]

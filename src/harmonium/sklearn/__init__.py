@@ -3,6 +3,7 @@
 from harmonium.sklearn.boltzmann_density import BoltzmannDensity
 from harmonium.sklearn.boltzmann_imputer import BoltzmannImputer
 from harmonium.sklearn.boltzmann_outlier import BoltzmannOutlier
+from harmonium.sklearn.class_rbm_classifier import ClassRBMClassifier
 from harmonium.sklearn.dbn_transformer import DBNTransformer
 from harmonium.sklearn.jem_classifier import JEMClassifier
 from harmonium.sklearn.rbm_transformer import RBMTransformer
@@ -11,6 +12,7 @@ __all__ = [
     "BoltzmannDensity",
     "BoltzmannImputer",
     "BoltzmannOutlier",
+    "ClassRBMClassifier",
     "DBNTransformer",
     "JEMClassifier",
     "RBMTransformer",
