@@ -110,6 +110,7 @@ def draw_picture(
     for i, values in enumerate(kl.values()):
         axes.plot([i] * len(values), values, "o", color=COLORS[0], markersize=5)
     axes.set_xticks(range(len(kl)), [name.replace(", ", "\n") for name in kl])
+    axes.set_xlim(-0.5, len(kl) - 0.5)
     axes.set_yscale("log")
     axes.axhline(0.05, color=INK, linestyle="--", linewidth=1)
     figure.savefig(path)

@@ -62,12 +62,12 @@ class RatingsKind(Kind[RatingsSettings]):
     )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {
-            "model": {"n_hidden": 100, "hidden": "gaussian"},
+            "model": {"n_hidden": 50, "hidden": "gaussian"},
             "training": {
-                "epochs": 16,
+                "epochs": 12,
                 "batch_size": 64,
                 "optimizer": "adam",
-                "learning_rate": 0.003,
+                "learning_rate": 0.006,
                 "schedule": "linear",
                 "weight_decay": 1e-5,
             },
