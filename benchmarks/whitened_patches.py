@@ -20,7 +20,7 @@ from harmonium.plots.grids import image_rows
 from harmonium.runs import resolve
 from harmonium.runs.kinds import KINDS
 
-N_HIDDEN, EPOCHS, BATCH = 128, 10, 100
+N_HIDDEN, EPOCHS, BATCH, N_PATCHES = 128, 8, 100, 30_000
 RATES, SEEDS = (1e-3, 3e-3), (0, 1, 2)
 
 
@@ -63,7 +63,7 @@ def train(make: Callable[..., hm.BoltzmannMachine], data: Data, rate: float, see
 def main() -> None:
     """Print nats of all models; draw samples beside data if a name is given."""
     warnings.simplefilter("ignore")
-    data = load("cifar10-patches")
+    data = load("cifar10-patches", n_samples=N_PATCHES)
     valid, test = (x.flatten(1) for x in (data.valid, data.test) if x is not None)
     simple = [gaussian_log_density(x, data.train.flatten(1), ridge=1e-6).mean().item() for x in (valid, test)]
     print(f"{data}\na single Gaussian: valid {simple[0]:.2f}, test {simple[1]:.2f}", flush=True)
@@ -75,7 +75,7 @@ def main() -> None:
                 started = time.process_time()
                 model = train(make, data, rate, seed)
                 seconds, generator = time.process_time() - started, torch.Generator().manual_seed(1)
-                z = hm.log_z(model, n_chains=256, n_betas=2000, generator=generator)
+                z = hm.log_z(model, n_chains=100, n_betas=1000, generator=generator)
                 nats = [hm.log_likelihood(model, x, log_z=z).mean() for x in (valid, test)]
                 print(
                     f"{name}, rate {rate:g}, seed {seed}: valid {nats[0]}, test {nats[1]} ({seconds:.0f} s)", flush=True

@@ -20,6 +20,7 @@ from harmonium.runs.values import Prepared, real_values
 from harmonium.units import Gaussian
 
 _N_FILTERS, _START = 96, 0.8
+_FLOOR = 0.3  # of σ, on standardized values: where one σ falls towards 0, W, shrunk as a whole, vanishes
 
 
 class SpikeSlabSettings(Section):
@@ -62,7 +63,9 @@ class SpikeSlabRBMKind(Kind[SpikeSlabSettings]):
         W/σ starts with the largest singular value 0.8: a spike with tiny filters sees nothing.
         """
         own, n = self.own(config), math.prod(data.shape)
-        machine = SpikeSlabRBM(Gaussian(n), config.model.n_hidden, own.slabs, own.limit, generator=generator)
+        machine = SpikeSlabRBM(
+            Gaussian(n, floor=_FLOOR), config.model.n_hidden, own.slabs, own.limit, generator=generator
+        )
         initialize(machine, data.train[:10_000].reshape(-1, n))
         with torch.no_grad():
             machine.weight.mul_(min(_START, own.limit) / machine.largest_singular_value())

@@ -29,7 +29,8 @@ from harmonium.runs.values import SPLITS, Prepared
 from harmonium.runs.words import as_dict, number
 from harmonium.samplers.in_time import complete, generate, predict
 
-_N_SCORED, _N_FRAMES, _N_FILMS, _N_STRIP = 200, 60, 4, 16
+_N_SCORED, _N_FRAMES, _N_FILMS, _N_STRIP = 100, 60, 4, 16
+_N_PREDICTED = 200  # steps of the chain behind a prediction
 
 
 class TemporalSettings(Section):
@@ -52,10 +53,10 @@ class TemporalRBMKind(Kind[TemporalSettings]):
             "training": {
                 "objective": "cd",
                 "n_steps": 5,
-                "epochs": 30,
+                "epochs": 20,
                 "batch_size": 10,
                 "optimizer": "adam",
-                "learning_rate": 0.001,
+                "learning_rate": 0.003,
                 "schedule": "linear",
             },
         },
@@ -131,7 +132,7 @@ class TemporalRBMKind(Kind[TemporalSettings]):
         for split, x in rows.items():
             if split != "train":
                 x = x[:_N_SCORED]
-                found = predict(model, x, generator=generator)
+                found = predict(model, x, n_steps=_N_PREDICTED, generator=generator)
                 scores["prediction"][split] = {
                     "model": squared_errors(found[:, order - model.order :], x[:, order:]),
                     "linear": squared_errors(line.predict(x), x[:, order:]),
