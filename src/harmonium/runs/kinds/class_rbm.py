@@ -73,7 +73,7 @@ class ClassRBMKind(Kind[ClassRBMSettings]):
             "training": {
                 "objective": "cd",
                 "epochs": 30,
-                "learning_rate": 0.05,
+                "learning_rate": 0.2,
                 "momentum": 0.9,
                 "schedule": "linear",
                 "average": 0.999,
