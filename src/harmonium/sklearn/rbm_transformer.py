@@ -23,6 +23,7 @@ from harmonium.learning.history import Record
 from harmonium.learning.monitors import default_monitors
 from harmonium.learning.objectives import PCD
 from harmonium.learning.starts import initialize
+from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import RBM
 from harmonium.partition import log_z
 from harmonium.sklearn.base import HarmoniumEstimator, as_rows, in_blocks, source
@@ -33,13 +34,15 @@ from harmonium.units import Bernoulli
 
 _N_FILLS = 50  # rounds of mean field that fill in unknown values
 _N_START = 10_000  # rows that the biases start from
+_MEMORY = 0.99  # of the average of the parameters
 
 
 class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HarmoniumEstimator):
     """An RBM as features: `transform` returns `P(h_j = 1 | x)`. A drop-in for `sklearn.neural_network.BernoulliRBM`.
 
     It learns by the same rule with the same parameters, persistent contrastive divergence with as many chains as rows
-    in a batch, and shuffles the rows. Values in [0, 1] are read as probabilities of binary units. If some lie outside,
+    in a batch, shuffles the rows, and returns the average of the parameters over about the last hundred updates, since
+    the rate never falls. Values in [0, 1] are read as probabilities of binary units. If some lie outside,
     columns of 0 and 1 are binary and the others real: Gaussian units on standardized values, for which the rate is that
     of Adam, a tenth of `learning_rate`. NaN is a value that is not known: drawn from the model while it learns, filled
     in by mean field when it transforms. `score_samples` are true nats.
@@ -89,7 +92,7 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Make one update with X as the batch; the first call decides the kinds of the columns. `y` is ignored."""
-        is_new = not hasattr(self, "machine_")
+        is_new = not hasattr(self, "_learner")
         rows = self._read(X, reset=is_new)
         rows, _, weights = canonical_rows(rows, None, self._weights(sample_weight, rows))
         if is_new:
@@ -103,26 +106,27 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
         self.random_state_ = check_random_state(self.random_state)
         self.columns_ = Columns(rows, unit_interval=True)
         generator = self._generator(self.random_state_)
-        self.machine_ = RBM(self.columns_.units(), Bernoulli(self.n_components), generator=generator)
-        self._objective = PCD(n_chains=self.batch_size)
+        self._learner = RBM(self.columns_.units(), Bernoulli(self.n_components), generator=generator)
+        self._objective, self._average = PCD(n_chains=self.batch_size), ParameterAverage(_MEMORY)
         if self.columns_.all_binary:
             self._optimizer: torch.optim.Optimizer = torch.optim.SGD(
-                self.machine_.parameters(), self.learning_rate, fused=True
+                self._learner.parameters(), self.learning_rate, fused=True
             )
         else:
-            self._optimizer = torch.optim.Adam(self.machine_.parameters(), self.learning_rate / 10)
-        initialize(self.machine_, self.columns_.encode(rows[:_N_START]))
+            self._optimizer = torch.optim.Adam(self._learner.parameters(), self.learning_rate / 10)
+        initialize(self._learner, self.columns_.encode(rows[:_N_START]))
         self._n_features_out = self.n_components
 
     def _learn(self, rows: Any, weights: np.ndarray | None, *, n_epochs: int, batch_size: int) -> None:
         training = Training(
-            self.machine_,
+            self._learner,
             source(rows, self.columns_),
             self._objective,
             optimizer=self._optimizer,
             epochs=n_epochs,
             batch_size=batch_size,
             weights=weights,
+            transforms=[self._average],
             monitors=default_monitors() if self.verbose else (),
             callbacks=[_Talk(type(self).__name__)] if self.verbose else (),
             generator=self._generator(self.random_state_),
@@ -133,6 +137,8 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
     def _publish(self) -> None:
         """Set the attributes that people read, in the units and the order of the columns of X."""
         columns = self.columns_
+        self.machine_ = copy.deepcopy(self._learner)
+        copy.deepcopy(self._average).swap(self.machine_)
         with torch.no_grad():
             rbm = copy.deepcopy(self.machine_).double()
             zero = torch.zeros(1, len(columns.order), dtype=torch.float64)
