@@ -151,4 +151,4 @@ def test_columns_are_overruled_in_one_place(tmp_path: Path, capsys: pytest.Captu
     assert run(["train", "--data", str(tmp_path / "people.csv"), "--columns", "born"]) == 2
     assert "pairs of a name and a type" in capsys.readouterr().err
     assert run(["train", "--data", "moons", "--model", "table"]) == 2
-    assert "not a table" in capsys.readouterr().err
+    assert "does not take" in capsys.readouterr().err

@@ -24,7 +24,7 @@ SENTINELS = (-999, -9999, -99999)
 GAIN = 3.0
 """How many nats of all training cells a bent scale must gain over a straight one."""
 
-_POWERS = {"power": [i / 10 for i in range(-10, 21)], "signed power": [i / 10 for i in range(21)]}
+_POWERS = [i / 10 for i in range(21)]
 
 
 def infer_columns(
@@ -179,10 +179,10 @@ def fit_numbers(name: str, kind: str, present: Sequence[Value], chosen: Sequence
 
 
 def best_power(u: Tensor, scale: str) -> tuple[float, float]:
-    """Return the power up to 2, in tenths, that makes u most nearly Gaussian, and the nats that it gains over 1.
+    """Return the power in 0, 0.1 … 2 that makes u most nearly Gaussian, and the nats that it gains over the power 1.
 
-    The profile likelihood is `-n/2 log Var[T(u)] + Σ log T'(u)` (Box and Cox 1964, eq. 8). A power below 0, for long
-    tails, has an end: what is drawn beyond it is the largest value of the data.
+    The profile likelihood is `-n/2 log Var[T(u)] + Σ log T'(u)` (Box and Cox 1964, eq. 8). Powers below 0 have an
+    end beyond which nothing can be drawn: samples of breast cancer then had spreads up to 1.6 times the data's.
     """
     logs = u.clamp_min(1e-9).log() if scale == "power" else u.sign() * u.abs().log1p()
 
@@ -190,7 +190,7 @@ def best_power(u: Tensor, scale: str) -> tuple[float, float]:
         variance = raised(u, scale, power).var(correction=0)
         return float(-len(u) / 2 * variance.log() + (power - 1) * logs.sum())
 
-    best = max(_POWERS[scale], key=nats)
+    best = max(_POWERS, key=nats)
     return best, nats(best) - nats(1.0)
 
 

@@ -87,12 +87,6 @@ class TableKind(Kind[TableSettings]):
         "best_log_likelihood": "best {:.3f} nats of encoded values",
     }
 
-    def values(self, config: Config, data: Data) -> Prepared:
-        """Return the encoded rows."""
-        if data.kind != "table":
-            raise ValueError(f"{data.name} holds {data.kind} data, not a table. Choose --model rbm or gaussian-rbm.")
-        return Prepared(data)
-
     def choose(self, config: Config, prepared: Prepared, say: Callable[[str], None]) -> Config:
         """Return the configuration with the size, the shrinkage and the number of epochs chosen, where left open."""
         data, own = prepared.data, self.own(config)
