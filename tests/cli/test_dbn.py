@@ -61,7 +61,7 @@ def test_flags_reach_the_configuration() -> None:
         (["--model", "rbm", "--data", "digits", "--binarize", "sample", "--levels", "1"], "is not for model 'rbm'"),
         (["--model", "dbn", "--data", "moons"], "is for images with levels"),
         (["--model", "dbn", "--data", "digits", "--spec", "dens 9", "--quiet"], "it is not understood"),
-        (["--model", "dbm", "--data", "digits"], "must be one of rbm, gaussian-rbm, jem, dbn"),
+        (["--model", "dnb", "--data", "digits"], "must be one of rbm, gaussian-rbm, jem, dbn"),
     ],
 )
 def test_mistakes_are_said(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -52,7 +52,7 @@ def test_a_command_has_its_own_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "--help"]) == 0
     out = capsys.readouterr().out
     assert "--learning-rate" in out and "--n-hidden" in out
-    assert run(["tran"]) == 2
+    assert run(["trai"]) == 2
     assert "Did you mean 'train'?" in capsys.readouterr().err
 
 

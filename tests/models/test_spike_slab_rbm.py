@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import harmonium as hm
-from harmonium.partition.log_z import sandwich
+from harmonium.partition import log_z
 from harmonium.testing import scatter
 
 D, N, K = 3, 4, 2
@@ -86,7 +86,7 @@ def test_the_gradient_is_that_of_the_free_energy(machine: hm.SpikeSlabRBM, gener
 
 
 def test_the_sandwich_holds_log_z(machine: hm.SpikeSlabRBM, generator: torch.Generator) -> None:
-    z = sandwich(machine, n_chains=400, n_betas=200, generator=generator)
+    z = log_z(machine, method="sandwich", n_chains=400, n_betas=200, generator=generator)
     exact = exact_log_z(machine)
     assert z.lower - 0.01 <= exact <= z.upper + 0.01
     assert z.value == pytest.approx(exact, abs=max(5 * z.error, 5e-3))

@@ -11,7 +11,7 @@ import torch
 
 import harmonium as hm
 from harmonium.data import load
-from harmonium.partition.log_z import sandwich
+from harmonium.partition import log_z
 from harmonium.testing import scatter
 
 D, M, K = 3, 2, 2
@@ -113,7 +113,7 @@ def test_gates_and_groups_are_drawn_at_once(machine: hm.SubspaceRBM) -> None:
 
 def test_the_sandwich_holds_log_z(generator: torch.Generator) -> None:
     machine = scatter(hm.SubspaceRBM(hm.Bernoulli(8), 5, 3), scale=0.7, generator=generator)
-    z = sandwich(machine, n_chains=200, n_betas=200, generator=generator)
+    z = log_z(machine, method="sandwich", n_chains=200, n_betas=200, generator=generator)
     exact = hm.exact_log_z(machine).value
     assert z.trusted and z.lower <= exact <= z.upper
     assert z.value == pytest.approx(exact, abs=max(5 * z.error, 1e-3))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "harmonium"
-OPTIONAL = {"harmonium.plots", "harmonium"}
-"""What `cli` imports when a picture is asked for, since it needs matplotlib, which may not be installed."""
+OPTIONAL = {"harmonium.plots", "harmonium", "harmonium.learning"}
+"""What `cli` imports late: pictures need matplotlib, which may not be installed, and `--help` does without torch."""
 
 
 def hidden(source: str) -> list[str]:

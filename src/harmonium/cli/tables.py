@@ -114,7 +114,7 @@ def score_command(
 def transform_command(
     run: RunFolder, file: File, output: TableOutput = None, as_json: Json = False, quiet: Quiet = False
 ) -> None:
-    """Write features of each row of a table: the means of the hidden units given what is known of it.
+    """Write features of each row of a table: the means of the hidden units.
 
     For a model of kind `table` they are the probabilities of its components.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
@@ -28,11 +29,11 @@ class Masked(Coupling):
     (4.0, 11.0)
     """
 
-    def __init__(self, inner: Coupling, scores: Tensor | None = None) -> None:
+    def __init__(self, inner: Coupling, scores: Tensor | Sequence[Sequence[float]] | None = None) -> None:
         super().__init__()
         self.inner = inner
         self.scores: Tensor | None
-        self.register_buffer("scores", scores)
+        self.register_buffer("scores", None if scores is None else torch.as_tensor(scores))
 
     @classmethod
     def examples(cls) -> list[tuple[Self, Shapes]]:
