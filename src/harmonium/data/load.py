@@ -137,6 +137,7 @@ def load(
     `"resample"` (`data.transform` draws each training batch anew). `options` are those of the loader: `n_samples` and
     `noise` of moons, `size` and `mode` of pictures, `n_valid` of MNIST, `types` of tables …
 
+    >>> from harmonium.data.load import load
     >>> print(load("moons", n_samples=100, noise=0.05))
     moons: 80 train / 10 valid / 10 test, shape (2,), real (samples in the plane, noise 0.05; split 80/10/10)
     """

@@ -33,7 +33,7 @@ def table_machine(columns: Sequence[Column], n_components: int) -> RBM:
     given the component. log Z, likelihoods, conditionals and samples are exact.
 
     >>> table_machine([Column("age", "real"), Column("height", "real")], 3).hidden
-    Categorical(1, 3)
+    Categorical(n=1, classes=3)
     """
     return RBM(table_units(columns, correlated=True), Categorical(1, n_components)).double()
 

@@ -14,7 +14,7 @@ def table_units(columns: Sequence[Column], *, correlated: bool = False) -> Mixed
     `correlated` numbers are one vector with a covariance; otherwise they are independent given the hidden units.
 
     >>> table_units([Column("age", "real"), Column("color", "categorical", ("red", "blue"))])
-    Mixed(Gaussian(1), Categorical(1, 2))
+    Mixed(Gaussian(1), Categorical(n=1, classes=2))
     """
     parts: list[Units] = []
     kept = [column for column in columns if column.width]

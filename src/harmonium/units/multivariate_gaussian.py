@@ -56,6 +56,10 @@ class MultivariateGaussian(Units):
         """One unit: the whole vector."""
         return (1,)
 
+    def in_support(self, x: Tensor) -> Tensor:
+        """Return whether each vector is finite, `(*batch, *sites)`."""
+        return x.isfinite().all(-1)
+
     @property
     def factor(self) -> Tensor:
         """The matrix C with `x = Cu`."""
