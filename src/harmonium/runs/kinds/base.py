@@ -88,7 +88,7 @@ class Kind(ABC, Generic[S]):
 
     def recall(self, kept: Mapping[str, Any]) -> Prepared:
         """Return the data without their rows from what `keep` returned."""
-        raise NotImplementedError(f"A {self.name} keeps nothing of its data.")
+        raise ValueError(f"A run of kind {self.name} keeps nothing of its data. Give them again with --data-dir.")
 
     def shape(self, model: Any, data: Data) -> tuple[int, ...]:
         """Return the shape of one sample as the model takes it."""
