@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup test fast lint types imports format demo bench clean
+.PHONY: help setup test coverage fast lint types imports format demo bench clean
 
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -30,12 +30,15 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native
 	@$(BIN)/python -m pip install -q -c constraints.txt -e ".[all,dev]"
 	@touch $@
 
-test: lint types imports ## lint, types, imports, and the tests with coverage
+test: lint types imports ## lint, types, imports, and the tests
 	@echo "== tests"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+
+coverage: setup ## the tests with branch coverage, which takes them half as long again
 	@rm -f .coverage .coverage.*
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term $(ARGS)
 
-fast: setup ## the tests without coverage, stopping at the first failure
+fast: setup ## the tests alone, stopping at the first failure
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) $(ARGS)
 
 lint: setup ## ruff: rules and format
