@@ -31,8 +31,9 @@ class LikelihoodTrack(Monitor):
     each epoch they are annealed over `n_bridges` steps from the parameters of the last epoch to the new ones, run for
     as many steps as make half a leg, and melted back again: two bounds of `log Z_new - log Z_old`, and Bennett's
     estimate between them. A leg whose bounds lie more than 0.3 nats apart is made anew with twice the steps, up to
-    400. The error adds up, leg by leg, the larger of Bennett's error and half the distance of the bounds; so where the
-    parameters jump and no short path can follow, it says so.
+    400. The error of a leg is the larger of Bennett's error and half the distance of the bounds; so where the parameters
+    jump and no short path can follow, it says so. The errors of the legs are added, not their squares: the same
+    particles walk them all, and where they hold too much of a mode they do so for many epochs.
 
     With a `ParameterAverage` among the transforms the average is followed, the model that a run keeps: it moves
     smoothly, and 25 steps suffice for a machine of 784 × 500. Has its own random numbers, drawn from `seed`.
@@ -42,7 +43,7 @@ class LikelihoodTrack(Monitor):
         self.n_particles, self.n_bridges, self.seed = n_particles, n_bridges, seed
         self.generator = torch.Generator().manual_seed(seed)
         self.particles = torch.zeros(0)
-        self.log_z, self.variance = 0.0, 0.0
+        self.log_z, self.error = 0.0, 0.0
         self.old: BoltzmannMachine | None = None
         self._saved: State = {}
 
@@ -78,7 +79,7 @@ class LikelihoodTrack(Monitor):
             return {}
         model = self._followed(training)
         self._walk(model)
-        record = {"log_z": self.log_z, "log_z_error": math.sqrt(self.variance)}
+        record = {"log_z": self.log_z, "log_z_error": self.error}
         record |= self._mean("log_likelihood", model.energy(seen))
         if training.validation is not None and set(training.validation) == set(seen):
             record |= self._mean("validation_log_likelihood", model.energy(training.validation))
@@ -116,7 +117,7 @@ class LikelihoodTrack(Monitor):
             n_bridges *= 2
         value, error = bennett(up, down)
         self.log_z += value
-        self.variance += max(error, width / 2) ** 2
+        self.error += max(error, width / 2)
         self.particles, self.old = there, new
 
     def _anneal(
@@ -142,7 +143,7 @@ class LikelihoodTrack(Monitor):
         """Return the particles, the old parameters, the numbers and the random state."""
         if self.old is None:
             return {}
-        numbers = torch.tensor([self.log_z, self.variance], dtype=torch.float64)
+        numbers = torch.tensor([self.log_z, self.error], dtype=torch.float64)
         tensors = {"numbers": numbers, "particles": self.particles, "random": self.generator.get_state()}
         return tensors | {f"old.{name}": value for name, value in self.old.state_dict().items()}
 
@@ -150,7 +151,7 @@ class LikelihoodTrack(Monitor):
         """Take them up again; the old parameters when training starts, which knows the machine."""
         if not state:
             return
-        self.log_z, self.variance = state["numbers"].tolist()
+        self.log_z, self.error = state["numbers"].tolist()
         self.particles = state["particles"].clone()
         self.generator.set_state(state["random"])
         self.old, self._saved = None, part_of(state, "old.")
