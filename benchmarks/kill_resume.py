@@ -1,7 +1,7 @@
 """Kill training runs with SIGKILL at random moments, resume them, and compare every bit with a run never killed.
 
-    python benchmarks/kill_resume.py            # 100 kills
-    python benchmarks/kill_resume.py 20 --seed 3
+    python -m benchmarks.kill_resume            # 300 kills, over every kind of model
+    python -m benchmarks.kill_resume 20 --seed 3
 
 Each kill is a real process of the real command line. A resume is exact when the parameters, the whole training state
 (optimizer, chains, random states, order of the data) and the metrics are the same bytes.
@@ -10,7 +10,6 @@ Each kill is a real process of the real command line. A resume is exact when the
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import subprocess
 import sys
@@ -23,118 +22,12 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from benchmarks.tiny_runs import CASES, write_cases
 from harmonium.runs import Run, read_config
 from harmonium.runs.checkpoints import read_checkpoint
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 COMMAND = [sys.executable, "-m", "harmonium.cli"]
-
-COMMON = """
-[run]
-threads = 1
-evaluate = false
-report = false
-checkpoint_updates = {every}
-"""
-
-CASES = {
-    "pcd": """
-[data]
-name = "bars-and-stripes"
-[model]
-n_hidden = 12
-[training]
-objective = "pcd"
-n_chains = 16
-n_steps = 2
-epochs = 60
-batch_size = 10
-momentum = 0.5
-weight_decay = 0.001
-centering = true
-sparsity_rate = 0.01
-norm_limit = 5.0
-average = 0.9
-schedule = "cosine"
-""",
-    "gaussian": """
-[data]
-name = "moons"
-options = { n_samples = 400 }
-[model]
-kind = "gaussian-rbm"
-n_hidden = 6
-[training]
-n_chains = 32
-epochs = 40
-batch_size = 64
-optimizer = "adam"
-schedule = "linear"
-clip = 5.0
-track_likelihood = true
-""",
-    "tempered": """
-[data]
-name = "bars-and-stripes"
-options = { size = 3 }
-[model]
-n_hidden = 8
-hidden = "spin"
-[training]
-objective = "tempered-pcd"
-n_chains = 8
-betas = [0.0, 0.5, 1.0]
-epochs = 60
-batch_size = 4
-""",
-    "resample": """
-[data]
-name = "digits"
-binarize = "resample"
-[model]
-n_hidden = 16
-[training]
-objective = "cd"
-epochs = 6
-batch_size = 128
-average = 0.99
-""",
-    "missing": """
-[data]
-name = "{folder}/table.csv"
-[model]
-kind = "rbm"
-n_hidden = 6
-[training]
-n_chains = 16
-epochs = 40
-batch_size = 32
-optimizer = "adam"
-learning_rate = 0.01
-""",
-    "jem": """
-[data]
-name = "moons"
-options = { n_samples = 400 }
-[model]
-kind = "jem"
-options = { hidden = [16] }
-[training]
-n_steps = 3
-n_chains = 100
-epochs = 40
-batch_size = 64
-optimizer = "sgd"
-learning_rate = 20.0
-momentum = 0.5
-average = 0.9
-[jem]
-class_chains = true
-renewal = 0.1
-n_tries = 30
-""",
-}
-"""Tiny runs that carry everything a run can carry."""
 
 
 @dataclass(frozen=True)
@@ -145,22 +38,6 @@ class Outcome:
     update: int
     exact: bool
     n_corrupt: int
-
-
-def write_cases(folder: Path, every: int) -> dict[str, Path]:
-    """Write the configurations of the cases and the table with missing cells."""
-    with (folder / "table.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["switch", "color", "size"])
-        for i in range(160):
-            row = [i % 2, ("red", "green", "blue")[i % 3], f"{(i * 37 % 100) / 10 + 0.05:.2f}"]
-            row[i % 3] = "" if i % 5 == 0 else row[i % 3]
-            writer.writerow(row)
-    paths = {}
-    for name, text in CASES.items():
-        paths[name] = folder / f"{name}.toml"
-        paths[name].write_text(text.replace("{folder}", str(folder)) + COMMON.replace("{every}", str(every)))
-    return paths
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
@@ -267,7 +144,7 @@ def kills(n: int, seed: int, *, every: int = 3, cases: tuple[str, ...] = tuple(C
 def main() -> None:
     """Make the kills and print the count."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("n", nargs="?", type=int, default=100, help="how many kills")
+    parser.add_argument("n", nargs="?", type=int, default=300, help="how many kills")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=3, help="updates between checkpoints")
     arguments = parser.parse_args()

@@ -342,3 +342,21 @@ def test_a_library_that_does_not_load_is_left_aside(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(native, "find_spec", lambda name: ModuleSpec(name, None, origin=str(tmp_path / "_native.so")))
     with pytest.warns(RuntimeWarning, match="PyTorch does its work"):
         assert native.load() is None
+
+
+@compiled
+@pytest.mark.parametrize("wrong", [-1, 5, 10**12, -(2**63), 2**63 - 1])
+@pytest.mark.parametrize("place", [0, 17, 299])
+def test_rows_that_are_not_there_are_refused_and_not_read(wrong: int, place: int) -> None:
+    rows = torch.arange(35, dtype=torch.uint8).view(5, 7)
+    index = torch.arange(300) % 5
+    assert torch.equal(native.pick_rows(rows, index), rows[index].float())  # type: ignore[arg-type]
+    index[place] = wrong
+    with pytest.raises(IndexError, match=f"Row {wrong} is asked for, and there are 5"):
+        native.pick_rows(rows, index)
+
+
+@compiled
+def test_no_rows_have_no_mean() -> None:
+    assert native.mean_difference(torch.zeros(0, 3), torch.ones(2, 3)) is None
+    assert mean_difference(torch.zeros(0, 3), torch.ones(2, 3)).isnan().all()

@@ -259,8 +259,15 @@ EVERY_PROCESSOR static void rows_of(float *restrict out, const uint8_t *restrict
     }
 }
 
-void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t width) {
+/* A number that is none of the n_rows rows is told by its place in `wrong`, and nothing is read. */
+void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t width, int64_t n_rows,
+               int64_t *wrong) {
     enum { ROWS = 16 };
+    for (int64_t i = 0; i < n; i++)
+        if (index[i] < 0 || index[i] >= n_rows) {
+            *wrong = i;
+            return;
+        }
 #pragma omp parallel for schedule(static) if (n * width > CHUNK)
     for (int64_t at = 0; at < n; at += ROWS)
         rows_of(out + at * width, rows, index + at, n - at < ROWS ? n - at : ROWS, width);

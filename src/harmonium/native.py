@@ -20,7 +20,7 @@ _ARGUMENTS = {
     "draw_bernoulli_of_field": (_POINTER, _POINTER, _LENGTH, _POINTER),
     "draw_step": (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _POINTER),
     "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
-    "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH),
+    "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
 }
 
 
@@ -117,13 +117,15 @@ def mean_difference(a: Tensor, b: Tensor) -> Tensor | None:
     if LIBRARY is None or not (_within_reach(a) and _within_reach(b) and a.ndim == 2 and a.shape[1:] == b.shape[1:]):
         return None
     n, width = a.shape
+    if n == 0 or b.shape[0] == 0:
+        return None
     out = a.new_empty(width)
     LIBRARY.mean_difference(out.data_ptr(), a.data_ptr(), n, b.data_ptr(), b.shape[0], width)
     return out
 
 
 def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
-    """Return the rows of bytes with these numbers, unchecked, as floats; None if the library cannot."""
+    """Return the rows of bytes with these numbers as floats; None if the library cannot."""
     if (
         LIBRARY is None
         or rows.dtype not in (torch.uint8, torch.bool)
@@ -134,8 +136,11 @@ def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
     ):
         return None
     out = torch.empty(index.shape + rows.shape[1:], dtype=torch.float32, device="cpu")
-    n = index.shape[0]
-    LIBRARY.pick_rows(out.data_ptr(), rows.data_ptr(), index.data_ptr(), n, out.numel() // max(1, n))
+    n, wrong = index.shape[0], _LENGTH(-1)
+    pointers = out.data_ptr(), rows.data_ptr(), index.data_ptr()
+    LIBRARY.pick_rows(*pointers, n, out.numel() // max(1, n), len(rows), ctypes.byref(wrong))
+    if wrong.value >= 0:
+        raise IndexError(f"Row {int(index[wrong.value])} is asked for, and there are {len(rows)}.")
     return out
 
 

@@ -132,7 +132,7 @@ def test_what_needs_the_table_says_so(folder: Path, capsys: pytest.CaptureFixtur
     write_people(folder / "people.csv", n=151)
     try:
         assert run(["evaluate", str(folder / "run"), "-q"]) == 2
-        assert "no longer the file" in capsys.readouterr().err
+        assert "no longer the data" in capsys.readouterr().err
     finally:
         (folder / "people.csv").unlink()
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kill_resume import fingerprint, kills, reference, write_cases
+from benchmarks.kill_resume import fingerprint, kills, reference
+from benchmarks.tiny_runs import write_cases
 
 
 @pytest.mark.slow

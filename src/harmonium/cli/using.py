@@ -251,10 +251,11 @@ def write_samples(run: Run, x: Tensor, path: Path) -> None:
         from harmonium.plots import save_grid
 
         require_images(run)
-        save_grid(x, run.data().shape, path)
+        save_grid(x, run.outline.data.shape, path)
 
 
 def require_images(run: Run) -> None:
     """Raise unless the samples of a run can be drawn."""
-    if len(run.data().shape) != 3:
-        raise ValueError(f"Samples of {run.data().name} are not images. Write them to a .npy or .csv file.")
+    data = run.outline.data
+    if len(data.shape) != 3:
+        raise ValueError(f"Samples of {data.name} are not images. Write them to a .npy or .csv file.")

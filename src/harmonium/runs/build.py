@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
@@ -21,12 +22,18 @@ from harmonium.learning.transforms import (
     WeightDecay,
 )
 from harmonium.runs.kinds import KINDS
+from harmonium.runs.outline import check_same, digest_of_path, digest_of_values
 from harmonium.runs.settings import Config, TrainingSection
 from harmonium.runs.values import Prepared, load_data
 
 
-def prepare(config: Config) -> Prepared:
-    """Load the data and make the values that the model wants, or say what must be chosen first."""
+def prepare(config: Config, sha256: str | None = None) -> Prepared:
+    """Load the data and make the values that the model wants, or say what must be chosen first.
+
+    Data with another fingerprint than `sha256`, where that is known, are refused: a file before it is read.
+    """
+    found = digest_of_path(config.data)
+    check_same(config.data.name, found, sha256)
     kind, data = KINDS[config.model.kind], load_data(config.data)
     if data.kind not in kind.takes:
         able = [name for name, other in KINDS.items() if data.kind in other.takes]
@@ -34,7 +41,10 @@ def prepare(config: Config) -> Prepared:
             f"{data.name} holds {data.kind} data, which model {kind.name!r} does not take. Choose --model "
             f"{' or '.join(able)}, or other data."
         )
-    return kind.values(config, data)
+    if found is None:
+        found = digest_of_values(data)
+        check_same(config.data.name, found, sha256)
+    return dataclasses.replace(kind.values(config, data), sha256=found)
 
 
 def build_model(config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:

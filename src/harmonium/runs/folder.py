@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
-from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, write_atomic
+from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, sha256, write_atomic
 from harmonium.runs.checkpoints import Checkpoints
 from harmonium.runs.lock import LOCK, locked
 from harmonium.runs.plain import check_plain
-from harmonium.runs.tensor_file import read_tensors, write_tensors
+from harmonium.runs.tensor_file import checksum, detached, read_tensors, write_tensors
 from harmonium.types import State
 
 CONFIG, METRICS, TIMING = "config.toml", "metrics.jsonl", "timing.jsonl"
-DATA, MODEL, EVALUATION, REPORT = "data.json", "model.safetensors", "evaluation.json", "report.html"
-CHECKPOINTS, FIGURES = "checkpoints", "figures"
-FILES = (CONFIG, METRICS, TIMING, DATA, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
+DATA, DATA_TENSORS, MODEL = "data.json", "data.safetensors", "model.safetensors"
+EVALUATION, REPORT = "evaluation.json", "report.html"
+CHECKPOINTS, FIGURES, CHECKSUM = "checkpoints", "figures", "checksum"
+FILES = (CONFIG, METRICS, TIMING, DATA, DATA_TENSORS, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
 
 
 class Listed(NamedTuple):
@@ -39,9 +40,10 @@ class RunFolder:
     """The files of one run.
 
     `config.toml` has the settings, `metrics.jsonl` one line an epoch, `model.safetensors` the model (the averaged one
-    where an average is kept), `data.json` what it must know of a table to be used without it, `checkpoints/` the
-    training state, `evaluation.json` the scores, `figures/` and `report.html` the pictures. Wall-clock times are
-    apart, in `timing.jsonl`. All but the two files of lines are written atomically, and those a whole line at a time.
+    where an average is kept), `data.json` and `data.safetensors` what it must know of its data to be used without them
+    (scales, columns, a few samples, a fingerprint), `checkpoints/` the training state, `evaluation.json` the scores,
+    `figures/` and `report.html` the pictures. Wall-clock times are apart, in `timing.jsonl`. All but the two files of
+    lines are written atomically, and those a whole line at a time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -84,14 +86,26 @@ class RunFolder:
             raise ValueError(f"{self.folder} has no model yet. Train it with: harmonium resume {self.folder}")
         return read_tensors(path, device=device)
 
-    def kept(self) -> dict[str, Any] | None:
-        """Return what the run keeps of its data, or None."""
+    def kept(self) -> tuple[dict[str, Any], State] | None:
+        """Return what the run keeps of its data, plain values and tensors, or None."""
         path = self.folder / DATA
-        return json.loads(path.read_bytes()) if path.is_file() else None
+        if not path.is_file():
+            return None
+        tensors = read_tensors(self.folder / DATA_TENSORS, finite=False)
+        try:
+            plain = json.loads(path.read_bytes())
+            then = plain.pop(CHECKSUM)
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path} cannot be read ({type(error).__name__}). Put back a whole copy.") from error
+        if then != _sum_of(plain, tensors):
+            raise ValueError(f"{path} or {DATA_TENSORS} is not as the run wrote it. Put back whole copies of both.")
+        return plain, tensors
 
-    def write_kept(self, kept: dict[str, Any]) -> None:
-        """Write what the run keeps of its data."""
-        write_atomic(self.folder / DATA, json.dumps(kept, indent=2, ensure_ascii=False).encode() + b"\n")
+    def write_kept(self, plain: dict[str, Any], tensors: State) -> None:
+        """Write what the run keeps of its data: the plain values last, with a checksum of both."""
+        write_tensors(self.folder / DATA_TENSORS, tensors, finite=False)
+        whole = {**plain, CHECKSUM: _sum_of(plain, tensors)}
+        write_atomic(self.folder / DATA, json.dumps(whole, indent=2, ensure_ascii=False).encode() + b"\n")
 
     def write_model(self, parameters: State) -> None:
         """Write the parameters."""
@@ -170,6 +184,10 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _sum_of(plain: dict[str, Any], tensors: State) -> str:
+    return sha256(json.dumps(plain, sort_keys=True).encode() + checksum(detached(tensors)).encode())
 
 
 def _unfinished(path: Path) -> bool:

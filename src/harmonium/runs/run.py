@@ -17,10 +17,11 @@ from harmonium.runs.build import build_model, prepare
 from harmonium.runs.config import read_toml, resolve
 from harmonium.runs.folder import CONFIG, MODEL, Listed, RunFolder
 from harmonium.runs.kinds import KINDS, AnyKind
+from harmonium.runs.outline import as_kept, recalled
 from harmonium.runs.plain import check_plain
 from harmonium.runs.settings import Config
 from harmonium.runs.trained import Trained
-from harmonium.runs.values import Prepared
+from harmonium.runs.values import SPLITS, Prepared
 
 
 class Run(RunFolder):
@@ -88,25 +89,20 @@ class Run(RunFolder):
     @cached_property
     def prepared(self) -> Prepared:
         """The data as the model sees them, and the way back."""
-        prepared, kept = prepare(self.config), self.kept()
-        now = None if kept is None else self.kind.keep(self.config, prepared)
-        if kept is not None and now is not None and now["sha256"] != kept["sha256"]:
-            raise ValueError(
-                f"{self.config.data.name} is no longer the file that {self.folder} was trained on: its checksum "
-                "differs. Put the old file back; sample, impute, score and transform work without it."
-            )
-        return prepared
+        kept = self.kept()
+        return prepare(self.config, None if kept is None else kept[0]["sha256"])
 
     @cached_property
     def outline(self) -> Prepared:
-        """The data without their rows where the run keeps that, so that it can be used without them; else the data."""
+        """What the run keeps of its data: all but most of their rows. Before it is trained, the data themselves."""
         kept = self.kept()
-        return self.prepared if kept is None else self.kind.recall(kept)
+        return self.prepared if kept is None else recalled(*kept)
 
     def keep(self) -> None:
         """Write what the run must keep of its data, once."""
-        if self.kept() is None and (kept := self.kind.keep(self.config, self.prepared)) is not None:
-            self.write_kept(kept)
+        if self.kept() is None:
+            n_rows = {split: len(x) for split in SPLITS if (x := getattr(self.prepared.data, split)) is not None}
+            self.write_kept(*as_kept(self.kind.outline(self.config, self.prepared), n_rows))
 
     def data(self) -> Data:
         """Return the data as the model sees them, each sample in its own shape; `note` says how they were made."""
@@ -122,14 +118,17 @@ class Run(RunFolder):
 
     def untrained(self) -> nn.Module:
         """Return the model before the first update."""
+        return self._built(self.prepared)
+
+    def _built(self, prepared: Prepared) -> nn.Module:
         generator = torch.Generator().manual_seed(self.config.run.seed)
-        return build_model(self.config, self.outline.data, generator=generator)
+        return build_model(self.config, prepared.data, generator=generator)
 
     def model(self) -> nn.Module:
         """Return the model with the parameters of `model.safetensors`, ready to be used."""
         try:
             parameters = self.parameters(self.config.run.device)
-            model = self.untrained()
+            model = self._built(self.outline)
             model.load_state_dict(parameters)
         except RuntimeError as error:
             path = self.folder / MODEL
@@ -144,14 +143,14 @@ class Run(RunFolder):
     def opened(self, model: nn.Module, *, rows: bool = True) -> Trained:
         """Return a model of this run beside its data."""
         prepared = self.prepared if rows else self.outline
-        config, kind, data = self.config, self.kind, prepared.data
+        config, kind = self.config, self.kind
         return Trained(
             config,
             prepared,
             model,
-            kind.shape(model, data),
+            kind.shape(model, prepared.data),
             kind.sampler(config),
-            partial(kind.start, config, data),
+            partial(kind.start, config, prepared),
             kind.origin(config),
             self.metrics(),
             self.evaluation(),

@@ -15,15 +15,19 @@ from harmonium.types import State
 CHECKSUM = "sha256"
 
 
-def write_tensors(path: Path, tensors: State) -> None:
-    """Write tensors, atomically, with the checksum of their names, shapes and bytes in the file's own header."""
+def write_tensors(path: Path, tensors: State, *, finite: bool = True) -> None:
+    """Write tensors, atomically, with the checksum of their names, shapes and bytes in the file's own header.
+
+    Those of a model must be `finite`; samples may have missing values.
+    """
     plain = detached(tensors)
-    check_finite(plain, path)
+    if finite:
+        check_finite(plain, path)
     write_atomic(path, save(plain, metadata={CHECKSUM: checksum(plain)}))
 
 
-def read_tensors(path: Path, *, device: str = "cpu") -> State:
-    """Read tensors and check that they are those that were written, and finite."""
+def read_tensors(path: Path, *, device: str = "cpu", finite: bool = True) -> State:
+    """Read tensors and check that they are those that were written, and finite where they must be."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -36,7 +40,8 @@ def read_tensors(path: Path, *, device: str = "cpu") -> State:
         )
     if checksum(tensors) != metadata[CHECKSUM]:
         raise ValueError(f"{path} is damaged: its SHA-256 is not the one in its header. Put back a whole copy.")
-    check_finite(tensors, path)
+    if finite:
+        check_finite(tensors, path)
     return {name: value.to(device) for name, value in tensors.items()}
 
 

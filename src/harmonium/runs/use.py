@@ -34,7 +34,7 @@ def draw(run: Run, n: int, *, n_steps: int = 1000, y: int | None = None, seed: i
 
 def draw_means(run: Run, n: int, *, n_steps: int = 1000, seed: int = 0) -> Tensor:
     """Return what an RBM expects of the pixels at the ends of `n` chains, `E[v | E[h | v]]`: smoother than draws."""
-    trained, generator = run.trained(), torch.Generator().manual_seed(seed)
+    trained, generator = run.trained(rows=False), torch.Generator().manual_seed(seed)
     if not isinstance(trained.model, RBM):
         raise TypeError(f"Only an RBM has such means. Got {run.config.model.kind}.")
     drawn = run.kind.draw(trained, n, n_steps=n_steps, generator=generator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from harmonium.data import DESCRIPTIONS, Data, load, scale, standardize, unstandardize
 from harmonium.runs.settings import Config, DataSection
+from harmonium.types import State
 
 SPLITS = ("train", "valid", "test")
 
@@ -21,12 +22,15 @@ _PIXEL_FLOOR, _COLUMN_FLOOR = 0.1, 0.01  # the smallest spread, as a share of th
 class Prepared:
     """Data as the model sees them, with what undoes it: `x · std + mean`, where the values were standardized.
 
-    `data.note` says how the values were made; it belongs beside every likelihood.
+    `data.note` says how the values were made; it belongs beside every likelihood. `kept` is what else the kind of model
+    has computed from all samples and needs without them, `sha256` the fingerprint of the data, where there is one.
     """
 
     data: Data
     mean: Tensor | None = None
     std: Tensor | None = None
+    kept: State = field(default_factory=dict)
+    sha256: str | None = None
 
     def rows(self, split: str, shape: tuple[int, ...] | None = None) -> Tensor | None:
         """Return the samples of a split, each in the given shape (its own one if None)."""

@@ -18,6 +18,7 @@ from harmonium.learning.objectives import Contrastive, Objective
 from harmonium.learning.transforms import Centering, Transform
 from harmonium.runs.choices import OBJECTIVES
 from harmonium.runs.likelihood_words import likelihood_headline, likelihood_lines
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Panel
 from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
@@ -82,13 +83,9 @@ class Kind(ABC, Generic[S]):
         """Return the configuration with what is left to the data chosen; `say` tells of it. Most leave nothing."""
         return config
 
-    def keep(self, config: Config, prepared: Prepared) -> dict[str, Any] | None:
-        """Return what a run keeps of its data, so that it can be used without them; most kinds keep nothing."""
-        return None
-
-    def recall(self, kept: Mapping[str, Any]) -> Prepared:
-        """Return the data without their rows from what `keep` returned."""
-        raise ValueError(f"A run of kind {self.name} keeps nothing of its data. Give them again with --data-dir.")
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return what a run keeps of its data to be sampled without them; most need a few rows to be built from."""
+        return few_rows(prepared)
 
     def shape(self, model: Any, data: Data) -> tuple[int, ...]:
         """Return the shape of one sample as the model takes it."""
@@ -126,7 +123,7 @@ class Kind(ABC, Generic[S]):
         return Gibbs()
 
     def start(
-        self, config: Config, data: Data, n: int, y: Tensor | None = None, *, generator: torch.Generator
+        self, config: Config, prepared: Prepared, n: int, y: Tensor | None = None, *, generator: torch.Generator
     ) -> Tensor | None:
         """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
         return None

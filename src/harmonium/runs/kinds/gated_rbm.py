@@ -19,6 +19,7 @@ from harmonium.evaluation.conditional import conditional_log_likelihood
 from harmonium.models import GatedRBM
 from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import Kind, PanelMaker, monitors, objective
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageRows, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -29,7 +30,7 @@ from harmonium.runs.words import as_dict, number
 from harmonium.samplers import sample
 from harmonium.units import Spin
 
-_N_SHOWN, _N_CLASSIFIED = 12, 10_000
+_N_SHOWN, _N_CLASSIFIED, _N_KEPT = 12, 10_000, 64
 
 
 class GatedSettings(Section):
@@ -70,6 +71,10 @@ class GatedRBMKind(Kind[GatedSettings]):
         note = f"as -1 and 1; {data.note}; nats of the second image given the first"
         half = torch.tensor(0.5)
         return Prepared(dataclasses.replace(data, kind="real", levels=None, note=note, **parts), half, half)
+
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return a few pairs, from whose inputs samples are drawn."""
+        return few_rows(prepared, _N_KEPT, _N_KEPT)
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> GatedRBM:
         """Return the machine, untrained."""

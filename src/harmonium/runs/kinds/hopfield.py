@@ -16,6 +16,7 @@ from harmonium.draws import draw_uniform
 from harmonium.models import DenseHopfield, Hopfield
 from harmonium.models.associative_memory import AssociativeMemory
 from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageGrid, Lines, Panel, Shown
 from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
@@ -71,6 +72,10 @@ class HopfieldKind(Kind[HopfieldSettings]):
         note = f"as −1 and 1, {n} training samples stored; {data.note}"
         half = torch.tensor(0.5)
         return Prepared(dataclasses.replace(data, note=note, **parts), half, half)
+
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return the patterns that are stored."""
+        return few_rows(prepared, len(prepared.data.train))
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> AssociativeMemory:
         """Return the network with the patterns in it."""

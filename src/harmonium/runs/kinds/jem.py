@@ -28,6 +28,7 @@ from harmonium.runs.choices import known
 from harmonium.runs.class_panels import calibration, held_out_labels
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.likelihood_words import announcement
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Histograms, ImageGrid, Panel, Shown
 from harmonium.runs.scores import energy_likelihood
 from harmonium.runs.settings import Config, Section
@@ -43,6 +44,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {"mlp": MLP, "small-conv": Small
 
 _BASE_STD = 3.0  # of the base measure where the data are not images: in units of their spread
 _STARTS_FLOOR = 0.1
+_MAX_LAW, _MANY_ROWS = 2**24, 2000  # numbers of a law that a run keeps; samples that it keeps of larger ones
 _N_CLASSES, _N_EACH, _N_STEPS = 20, 8, 500  # shown in the report
 
 _ADAM: dict[str, Any] = {"optimizer": "adam", "learning_rate": 1e-3, "schedule": "cosine"}
@@ -238,11 +240,25 @@ class JEMKind(Kind[JEMSettings]):
             raise ValueError('`starts = "clouds"` have no class. Leave `class_chains` out, or use "class-gaussians".')
         return cloud_starts(data.train.to(config.run.device))
 
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return a few rows and the law of the starts; of a law that would be too large, many rows instead."""
+        laws = self.starts(config, prepared.data)
+        if laws is None:
+            return few_rows(prepared)
+        if laws.factor.numel() > _MAX_LAW:
+            return few_rows(prepared, _MANY_ROWS)
+        return dataclasses.replace(few_rows(prepared), kept={"starts.mean": laws.mean, "starts.factor": laws.factor})
+
     def start(
-        self, config: Config, data: Data, n: int, y: Tensor | None = None, *, generator: torch.Generator
+        self, config: Config, prepared: Prepared, n: int, y: Tensor | None = None, *, generator: torch.Generator
     ) -> Tensor | None:
         """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
-        laws = self.starts(config, data)
+        laws: ClassGaussians | None
+        if "starts.mean" in prepared.kept:
+            mean, factor = (prepared.kept[f"starts.{name}"].to(config.run.device) for name in ("mean", "factor"))
+            laws = ClassGaussians(mean, factor)
+        else:
+            laws = self.starts(config, prepared.data)
         if laws is None:
             return None
         anything = torch.full((n,), -1, device=laws.mean.device)

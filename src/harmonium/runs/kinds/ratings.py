@@ -16,6 +16,7 @@ from harmonium.learning.objectives import LeaveOneOut
 from harmonium.models import RatingRBM
 from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Bars, Histograms, Lines, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -78,6 +79,10 @@ class RatingsKind(Kind[RatingsSettings]):
     def values(self, config: Config, data: Data) -> Prepared:
         """Return the tables as they are."""
         return Prepared(data)
+
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return all training ratings: which are there is a condition of those that are drawn."""
+        return few_rows(prepared, len(prepared.data.train))
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> RatingRBM:
         """Return the machine with its biases at the data."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from harmonium.data import Column, Data, log_slopes
+from harmonium.data import Data, log_slopes
 from harmonium.evaluation.moments import moments_apart
 from harmonium.evaluation.row_scores import observed_log_likelihood
 from harmonium.learning.choose_mixture import choose_mixture
@@ -24,6 +22,7 @@ from harmonium.models import RBM
 from harmonium.models.observed import counted_log_z, draw_observed
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.likelihood_words import likelihood_lines
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Histograms, Lines, Panel, Shown
 from harmonium.runs.scores import against_simple, held_out
 from harmonium.runs.settings import Config, Section
@@ -126,25 +125,9 @@ class TableKind(Kind[TableSettings]):
         """Return rows with unknown values drawn given the others, exactly."""
         return draw_observed(trained.model, given.to(trained.model.weight), generator=generator)
 
-    # --- what a run keeps of its table ---
-    def keep(self, config: Config, prepared: Prepared) -> dict[str, Any]:
-        """Return the columns, their scales and levels, and the fingerprint of the file."""
-        data, path = prepared.data, Path(config.data.name)
-        return {
-            "name": data.name,
-            "note": data.note,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None,
-            "rows": {split: len(x) for split in SPLITS if (x := getattr(data, split)) is not None},
-            "columns": [column.to_dict() for column in data.columns],
-        }
-
-    def recall(self, kept: Mapping[str, Any]) -> Prepared:
-        """Return the table without its rows."""
-        columns = tuple(Column.from_dict(column) for column in kept["columns"])
-        empty = torch.zeros(0, sum(column.width for column in columns), dtype=torch.float64)
-        shape = (empty.shape[1],)
-        return Prepared(Data(kept["name"], empty, None, None, shape=shape, kind="table", columns=columns,
-                             note=kept["note"]))  # fmt: skip
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return the columns, their scales and levels, and no rows."""
+        return few_rows(prepared, 0)
 
     # --- scores and the report ---
     @torch.no_grad()

@@ -21,6 +21,7 @@ from harmonium.models import TemporalRBM
 from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.kinds.rbm import visible_units
+from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Film, ImageRows, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -29,7 +30,7 @@ from harmonium.runs.values import SPLITS, Prepared
 from harmonium.runs.words import as_dict, number
 from harmonium.samplers.in_time import complete, generate, predict
 
-_N_SCORED, _N_FRAMES, _N_FILMS, _N_STRIP = 100, 60, 4, 16
+_N_SCORED, _N_FRAMES, _N_FILMS, _N_STRIP, _N_KEPT = 100, 60, 4, 16, 64
 _N_PREDICTED = 200  # steps of the chain behind a prediction
 
 
@@ -80,6 +81,10 @@ class TemporalRBMKind(Kind[TemporalSettings]):
         std = data.train.std((0, 1)).clamp_min(1e-3)
         parts: dict[str, Any] = {s: (x - mean) / std for s in SPLITS if (x := getattr(data, s)) is not None}
         return Prepared(dataclasses.replace(data, **parts), mean, std)
+
+    def outline(self, config: Config, prepared: Prepared) -> Prepared:
+        """Return a few sequences, whose beginnings films are drawn from."""
+        return few_rows(prepared, _N_KEPT, _N_KEPT)
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> TemporalRBM:
         """Return the machine, the biases of its frames fitted to the training split."""
