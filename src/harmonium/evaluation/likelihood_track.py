@@ -31,7 +31,7 @@ class LikelihoodTrack(Monitor):
     each epoch they are annealed over `n_bridges` steps from the parameters of the last epoch to the new ones, run for
     as many steps as make half a leg, and melted back again: two bounds of `log Z_new - log Z_old`, and Bennett's
     estimate between them. A leg whose bounds lie more than 0.3 nats apart is made anew with twice the steps, up to
-    400. The error of a leg is the larger of Bennett's error and half the distance of the bounds; so where the parameters
+    400. The error of a leg is the larger of Bennett's error and half the distance of the bounds; where the parameters
     jump and no short path can follow, it says so. The errors of the legs are added, not their squares: the same
     particles walk them all, and where they hold too much of a mode they do so for many epochs.
 
