@@ -68,23 +68,32 @@ def count(machine: BoltzmannMachine, present: State, layers: tuple[str, ...]) ->
 def add_counted_gradient(machine: BoltzmannMachine, counted: tuple[str, ...], full: State, weight: Tensor) -> None:
     """Add `Σ_c Σ_batch weight_c · ∂E(x, c)/∂parameters` of the couplings; `full` and weights are as `count` gives them.
 
-    A coupling that sees no counted layer is linear in the one layer that depends on c: it takes
-    `Σ_c weight_c E[h | x, c]` at once, so that the products with the data are made once for all configurations.
+    A layer that depends on c is linear in its couplings, and no coupling sees two of them: it carries the weights. A
+    coupling that sees no counted layer takes `Σ_c weight_c E[h | x, c]` at once, so that the products with the data are
+    made once for all configurations.
     """
     scale = torch.as_tensor(machine.coupling_weight(weight, full))
+    statistics = {name: machine.statistic(name, full[name]) for name in full}
+    weighted = {
+        name: scale.reshape(*scale.shape, *(1,) * (value.ndim - scale.ndim)) * value
+        for name, value in statistics.items()
+        if name not in counted and len(machine.layer(name).batch_shape(value)) == weight.ndim
+    }
+    summed = {name: value.sum(0) for name, value in weighted.items()}
     for layers, coupling in machine.terms:
         if not any(p.requires_grad for p in coupling.parameters()):
             continue
-        axes = weight.shape if any(name in counted for name in layers) else weight.shape[1:]
-        parts, share = [], scale if axes == weight.shape else scale.sum(0)
-        for name in layers:
-            units, value = machine.layer(name), machine.statistic(name, full[name])
-            if len(units.batch_shape(value)) > len(axes):  # it depends on c, and no other layer here does
-                parts.append(expected(scale, value))
-                share = torch.ones_like(share)
-            else:
-                parts.append(value.expand(*axes, *units.shape))
-        coupling.accumulate_grad(-share, *parts)
+        sees_counted = any(name in counted for name in layers)
+        carried = weighted if sees_counted else summed
+        axes = weight.shape if sees_counted else weight.shape[1:]
+        parts = [
+            carried[name] if name in carried else statistics[name].expand(*axes, *machine.layer(name).shape)
+            for name in layers
+        ]
+        if any(name in carried for name in layers):
+            coupling.accumulate_grad(-1.0, *parts)
+        else:
+            coupling.accumulate_grad(-scale if sees_counted else -scale.sum(0), *parts)
 
 
 def draw_counted(
