@@ -89,7 +89,7 @@ def cifar10_patches(
     generator: torch.Generator,
     n_samples: int = 60_000,
     size: int = 8,
-    eps: float = 1e-3,
+    eps: float = 1e-5,
 ) -> Data:
     """Squares of CIFAR-10 images in color, dequantized and ZCA-whitened; those of a split from images of that split."""
     images = cifar10(directory, generator=generator)

@@ -10,7 +10,14 @@ from torch import Tensor, nn
 
 from harmonium.couplings import Symmetric
 from harmonium.display import svg_graph
-from harmonium.models.gate_fields import draw_gate, gate_fields, gate_log_weights, gate_means, gate_moments
+from harmonium.models.gate_fields import (
+    draw_gate,
+    gate_fields,
+    gate_log_weights,
+    gate_means,
+    gate_moments,
+    gate_probabilities,
+)
 from harmonium.models.graph import MAX_ENUMERATED, Graph, Term
 from harmonium.models.stored import Stored
 from harmonium.models.summation import add_counted_gradient, configurations, count, draw_counted, expected
@@ -224,7 +231,7 @@ class BoltzmannMachine(Stored):
         rest = tuple(name for name in missing if name != layer)
         summation = self.graph.summation(missing) if (layer, layer) not in self.graph.tied else None
         if summation is not None and summation.gate == layer:
-            return gate_log_weights(self, summation, gate_fields(self, summation, present)).softmax(-1)
+            return gate_probabilities(self, summation, gate_fields(self, summation, present))
         self.graph.summation(rest)  # raises if the others cannot be summed out
         if (units.n_configurations() or math.inf) > MAX_ENUMERATED:
             raise ValueError(

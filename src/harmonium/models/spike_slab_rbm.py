@@ -72,10 +72,11 @@ class SpikeSlabRBM(BoltzmannMachine):
 
     @torch.no_grad()
     def project(self) -> None:
-        """Shrink W, as a whole, to bring the largest singular value of `W/σ` to the limit where it is above."""
-        largest = self.largest_singular_value()
-        if largest > self.limit:
-            self.weight.mul_(self.limit / largest)
+        """Bring `W/σ` to the nearest matrix without singular values above the limit: those above become the limit."""
+        if self.largest_singular_value() > self.limit:
+            left, values, right = torch.linalg.svd(self.scaled_weight(), full_matrices=False)
+            nearest = (left * values.clamp_max(self.limit)) @ right
+            self.weight.copy_(nearest * self.layer("visible").sigma.reshape(-1, 1))  # type: ignore[operator]
 
     def spike_mean(self, v: Values) -> Tensor:
         """Return `p(h_j = 1 | v)`, slabs summed out."""
