@@ -106,7 +106,7 @@ class Benchmark:
     def score(self, recipe: Recipe, seed: int, *, labels: str = "all", on: str = "valid") -> float:
         """Return the error of a recipe on one seed; `labels` is all, alone (few) or with (few, with the others)."""
         asked = {"on": on, "labels": labels, "seed": seed} | asdict(recipe)
-        return float(self.results.find(asked, lambda: self._score(recipe, seed, labels, on)))
+        return float(self.results.find(asked, self._score, recipe, seed, labels, on))
 
     def _score(self, recipe: Recipe, seed: int, labels: str, on: str) -> float:
         n = 50_000 if on == "valid" else 60_000

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ResultsFile:
-    """A file of results by what was asked; `find` computes what is not there yet and prints every line."""
+    """A file of results by what was asked, each with the CPU seconds that it took; `find` prints every one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -21,12 +21,12 @@ class ResultsFile:
     def _key(asked: dict[str, Any]) -> str:
         return json.dumps(asked, sort_keys=True)
 
-    def find(self, asked: dict[str, Any], compute: Callable[[], Any]) -> Any:
-        """Return the result of what is asked, from the file or computed now, with the CPU seconds that it took."""
+    def find(self, asked: dict[str, Any], compute: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of what is asked: from the file, or computed from the arguments now and written there."""
         key = self._key(asked)
         if key not in self.known:
             started = time.process_time()
-            found = compute()
+            found = compute(*arguments)
             line = {"asked": asked, "found": found, "seconds": round(time.process_time() - started, 1)}
             self.known[key] = line
             with self.path.open("a") as file:

@@ -1,25 +1,29 @@
 """Features of a subspace RBM into a linear classifier of MNIST: `python -m benchmarks.subspace_features`.
 
-Beside plain RBMs with as many hidden units as gates, and with as many weights. The rate of each model is chosen by
-validation error with seed 0; the other seeds use it. Prints a line for each training.
+Beside plain RBMs with as many hidden units as gates, and with as many weights. Features are the means of the gates (or
+hidden units) or their log-odds. The rate of each model and which of the two is read are chosen by validation error with
+seed 0; the other seeds use them. Prints a line for each training and keeps results in a file.
 """
 
 from __future__ import annotations
 
-import time
+import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import harmonium as hm
+from benchmarks.results_file import ResultsFile
 from harmonium.data import load
 
 Split = tuple[Tensor, Tensor]
 
 N_GATES, WIDTH, EPOCHS, BATCH = 100, 4, 8, 100
 RATES, DECAYS, SEEDS = (1e-3, 3e-3), (1e-5, 1e-4, 1e-3), (0, 1, 2)
+READINGS = ("means", "log-odds")
 
 
 def subspace(*, generator: torch.Generator) -> hm.SubspaceRBM:
@@ -40,10 +44,16 @@ MODELS: dict[str, Callable[..., hm.BoltzmannMachine]] = {
 
 
 @torch.no_grad()
-def features(model: hm.BoltzmannMachine, x: Tensor) -> Tensor:
-    """Return the means of the gates, or of the hidden units, row by row."""
-    up = model.gate_mean if isinstance(model, hm.SubspaceRBM) else model.hidden_mean  # type: ignore[attr-defined]
-    return torch.cat([up(rows.float()) for rows in x.split(2000)])
+def features(model: hm.BoltzmannMachine, x: Tensor) -> dict[str, Tensor]:
+    """Return the means of the gates, or of the hidden units, and their log-odds, row by row."""
+    up = model.gate_field if isinstance(model, hm.SubspaceRBM) else hidden_field(model)
+    fields = torch.cat([up(rows.float()) for rows in x.split(2000)])
+    return {"means": fields.sigmoid(), "log-odds": fields}
+
+
+def hidden_field(model: hm.BoltzmannMachine) -> Callable[[Tensor], Tensor]:
+    """Return what gives the log-odds of the hidden units of an RBM, linear in the data."""
+    return lambda v: model.field("hidden", {"visible": v})
 
 
 def classify(train: Split, valid: Split, test: Split) -> tuple[float, float]:
@@ -67,8 +77,8 @@ def classify(train: Split, valid: Split, test: Split) -> tuple[float, float]:
     return min(found, key=lambda errors: errors[0])
 
 
-def score(make: Callable[..., hm.BoltzmannMachine], rate: float, seed: int) -> tuple[float, float]:
-    """Train one model by CD-1; return the validation and test errors of a linear classifier of its features."""
+def score(make: Callable[..., hm.BoltzmannMachine], rate: float, seed: int) -> dict[str, tuple[float, float]]:
+    """Train one model by CD-1; return the validation and test errors of a linear classifier of each reading of it."""
     data = load("mnist", binarize="threshold")
     splits = [x.flatten(1) for x in (data.train, data.valid, data.test) if x is not None]
     generator = torch.Generator().manual_seed(seed)
@@ -88,22 +98,28 @@ def score(make: Callable[..., hm.BoltzmannMachine], rate: float, seed: int) -> t
         generator=generator,
     )
     labels = (data.train_labels, data.valid_labels, data.test_labels)
-    train, valid, test = ((features(model, x), y) for x, y in zip(splits, labels, strict=True) if y is not None)
-    return classify(train, valid, test)
+    read = [(features(model, x), y) for x, y in zip(splits, labels, strict=True) if y is not None]
+    return {how: classify(*((of[how], y) for of, y in read)) for how in READINGS}
 
 
 def main() -> None:
     """Print the errors of all models, rates and seeds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=Path("subspace_features.jsonl"))
+    results = ResultsFile(parser.parse_args().output)
     for name, make in MODELS.items():
-        chosen, lowest = RATES[0], 1.0
-        for seed in SEEDS:
-            for rate in RATES if seed == SEEDS[0] else (chosen,):
-                started = time.process_time()
-                valid, test = score(make, rate, seed)
-                if seed == SEEDS[0] and valid < lowest:
-                    chosen, lowest = rate, valid
-                told = f"valid {valid:.2%}, test {test:.2%} ({time.process_time() - started:.0f} s)"
-                print(f"{name}, rate {rate:g}, seed {seed}: {told}", flush=True)
+        found = {}
+        for rate in RATES:
+            found[rate] = results.find({"model": name, "rate": rate, "seed": 0}, score, make, rate, 0)
+        rate, how = min(
+            ((rate, how) for rate in RATES for how in READINGS), key=lambda chosen: found[chosen[0]][chosen[1]][0]
+        )
+        errors = [found[rate][how]]
+        for seed in SEEDS[1:]:
+            asked = {"model": name, "rate": rate, "seed": seed}
+            errors.append(results.find(asked, score, make, rate, seed)[how])
+        valid, test = (", ".join(f"{error:.2%}" for error in split) for split in zip(*errors, strict=True))
+        print(f"{name}, {how}, rate {rate:g}: test {test}; validation {valid}", flush=True)
 
 
 if __name__ == "__main__":

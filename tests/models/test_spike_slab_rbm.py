@@ -128,6 +128,21 @@ def test_it_stays_proper_whatever_learning_does(generator: torch.Generator) -> N
     assert machine.largest_singular_value() == pytest.approx(machine.limit, rel=1e-5)
 
 
+def test_a_direction_at_the_limit_leaves_the_others_alone(generator: torch.Generator) -> None:
+    """The singular values of W/σ above the limit become it, those below stay; control: W shrunk as a whole."""
+    machine = hm.SpikeSlabRBM(hm.Gaussian(6), 3, generator=generator).double()
+    left, _, right = torch.linalg.svd(torch.randn(6, 3, generator=generator).double(), full_matrices=False)
+    sigma = torch.tensor([0.2, 0.5, 1.0, 1.0, 2.0, 3.0], dtype=torch.float64)
+    with torch.no_grad():
+        machine.layer("visible").log_sigma.copy_(sigma.log())  # type: ignore[operator]
+        machine.weight.copy_(sigma[:, None] * (left * torch.tensor([40.0, 0.6, 0.3])) @ right)
+    shrunk = torch.linalg.svdvals(machine.scaled_weight() * machine.limit / 40)
+    machine.project()
+    found = torch.linalg.svdvals(machine.scaled_weight())
+    torch.testing.assert_close(found, torch.tensor([machine.limit, 0.6, 0.3], dtype=torch.float64))
+    assert shrunk[1] < 0.02
+
+
 def test_it_is_saved_and_mistakes_are_said(machine: hm.SpikeSlabRBM, tmp_path: Path) -> None:
     machine.save(tmp_path / "machine.safetensors")
     v = torch.ones(2, D, dtype=torch.float64)

@@ -67,6 +67,7 @@ def test_energy_free_energy_and_conditionals(machine: hm.SubspaceRBM) -> None:
             formula = sigm(-K * math.log(2) + c[j] + sum(math.log1p(math.exp(a)) for a in total))  # eq. 6.47
             summed = sum(p for (h, _), p in joint.items() if h[j]) / sum(joint.values())
             assert machine.gate_mean(v)[j].item() == close(formula)
+            assert machine.gate_field(v)[j].item() == close(math.log(formula / (1 - formula)))
             assert summed == close(formula)
             without = sigm(c[j] + sum(math.log1p(math.exp(a)) for a in total))
             assert abs(without - formula) > 1e-3  # control: the term -K log 2 matters

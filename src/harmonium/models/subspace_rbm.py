@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings import Bias, GroupBias, Subspace
+from harmonium.models.gate_fields import gate_fields, gate_log_weights
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.types import Values
 from harmonium.units import Bernoulli, Units
@@ -47,6 +48,16 @@ class SubspaceRBM(BoltzmannMachine):
         The subspace units are summed out: K of them are free where the gate is closed, which costs `K log 2`.
         """
         return self.distribution("gate", {"visible": v})[..., 1]
+
+    def gate_field(self, v: Values) -> Tensor:
+        """Return the log-odds of the gates, `-K log 2 + c_j + Σ_k softplus(Σ_i W_ijk x_i + D_jk)`.
+
+        Far from 0 they still tell how well a group fits, where `gate_mean` is 0 or 1 to the last digit.
+        """
+        present = self.state({"visible": v})
+        summation = self.graph.summation(("gate", "subspace"))
+        weights = gate_log_weights(self, summation, gate_fields(self, summation, present))
+        return weights[..., 1] - weights[..., 0]
 
     def subspace_mean(self, v: Values, h: Values) -> Tensor:
         """Return `p(s_jk = 1 | x, h_j) = sigm(h_j (Σ_i W_ijk x_i + D_jk))` (eq. 6.46)."""
