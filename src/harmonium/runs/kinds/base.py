@@ -34,6 +34,23 @@ PanelMaker = Callable[[Subject], Panel | None]
 """A function that looks at a trained model and returns a section of its report, or None if it does not apply."""
 
 
+OF_TWO_PHASES = (
+    "training.objective",
+    "training.n_steps",
+    "training.n_chains",
+    "training.betas",
+    "training.fast_rate",
+    "training.n_units",
+    "training.centering",
+    "training.sparsity_target",
+    "training.sparsity_rate",
+    "training.track_likelihood",
+    "run.ais_chains",
+    "run.ais_betas",
+)
+"""Settings of learning by two phases and of annealing, which a kind with a loss of its own does not read."""
+
+
 class Kind(ABC, Generic[S]):
     """A kind of model. A subclass says what differs from a Boltzmann machine; `name`, `summary`, `build` it must say.
 
@@ -136,10 +153,14 @@ class Kind(ABC, Generic[S]):
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
     ) -> Tensor:
         """Return `n` samples as the model has them: the ends of chains of `n_steps` steps, of class `y` if given."""
-        if y is not None:
-            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
+        self.refuse_class(y)
         start = trained.start(n, generator=generator)
         return sample(trained.model, n, sampler=trained.sampler, n_steps=n_steps, start=start, generator=generator)
+
+    def refuse_class(self, y: int | None) -> None:
+        """Raise where samples of a class are asked for."""
+        if y is not None:
+            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
 
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
         """Return samples with the values that are NaN in `given` drawn from the model, given the others."""

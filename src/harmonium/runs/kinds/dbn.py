@@ -169,8 +169,7 @@ class DBNKind(Kind[DBNSettings]):
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
     ) -> Tensor:
         """Return the means of the pixels below the ends of chains in the top machine."""
-        if y is not None:
-            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
+        self.refuse_class(y)
         drawn = sample_from_top(trained.model, n, n_steps=n_steps, generator=generator)
         return drawn
 

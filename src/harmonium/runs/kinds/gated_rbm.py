@@ -98,8 +98,7 @@ class GatedRBMKind(Kind[GatedSettings]):
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
     ) -> Tensor:
         """Return held-out inputs, each beside an output drawn given it."""
-        if y is not None:
-            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
+        self.refuse_class(y)
         x = trained.rows("test")
         x = trained.rows("train") if x is None else x
         if x is None:

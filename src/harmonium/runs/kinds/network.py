@@ -18,7 +18,7 @@ from harmonium.learning.monitors import JointCurves
 from harmonium.learning.objectives import CrossEntropy
 from harmonium.networks.layers import linear
 from harmonium.runs.class_panels import calibration, class_labels, class_scores, confusions
-from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.panels import ImageGrid, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -76,22 +76,7 @@ class NetworkKind(Kind[NetworkSettings]):
     name = "network"
     summary = "network that classifies; what `harmonium fine-tune RUN` makes of a trained stack"
     settings = NetworkSettings
-    unread = (
-        "data.standardize",
-        "model.n_hidden",
-        "model.hidden",
-        "model.options",
-        "training.objective",
-        "training.n_steps",
-        "training.n_chains",
-        "training.betas",
-        "training.centering",
-        "training.sparsity_target",
-        "training.sparsity_rate",
-        "training.track_likelihood",
-        "run.ais_chains",
-        "run.ais_betas",
-    )
+    unread = (*OF_TWO_PHASES, "data.standardize", "model.n_hidden", "model.hidden", "model.options")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "mnist": _GRAY_28,
         "fashion-mnist": _GRAY_28,

@@ -15,7 +15,7 @@ from harmonium.learning.monitors import RatingError
 from harmonium.learning.objectives import LeaveOneOut
 from harmonium.models import RatingRBM
 from harmonium.runs.choices import HIDDEN
-from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Bars, Histograms, Lines, Panel
 from harmonium.runs.settings import Config, Section
@@ -47,20 +47,7 @@ class RatingsKind(Kind[RatingsSettings]):
     summary = "ratings of items by users; predicts missing ones and recommends"
     settings = RatingsSettings
     takes: ClassVar[tuple[str, ...]] = ("ratings",)
-    unread = (
-        "data.binarize",
-        "data.standardize",
-        "training.objective",
-        "training.n_steps",
-        "training.n_chains",
-        "training.betas",
-        "training.centering",
-        "training.sparsity_target",
-        "training.sparsity_rate",
-        "training.track_likelihood",
-        "run.ais_chains",
-        "run.ais_betas",
-    )
+    unread = (*OF_TWO_PHASES, "data.binarize", "data.standardize")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {
             "model": {"n_hidden": 50, "hidden": "gaussian"},

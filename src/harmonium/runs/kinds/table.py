@@ -20,7 +20,7 @@ from harmonium.learning.objectives import ObservedLikelihood
 from harmonium.learning.starts.mixture import start_mixture
 from harmonium.models import RBM
 from harmonium.models.observed import counted_log_z, draw_observed
-from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.likelihood_words import likelihood_lines
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Histograms, Lines, Panel, Shown
@@ -52,23 +52,7 @@ class TableKind(Kind[TableSettings]):
     summary = "the rows of a table, with holes: RBM with a hidden category; nothing to tune"
     settings = TableSettings
     takes = ("table",)
-    unread = (
-        "model.n_hidden",
-        "model.hidden",
-        "model.options",
-        "training.objective",
-        "training.n_steps",
-        "training.n_chains",
-        "training.betas",
-        "training.centering",
-        "training.sparsity_target",
-        "training.sparsity_rate",
-        "training.track_likelihood",
-        "run.ais_chains",
-        "run.ais_betas",
-        "data.binarize",
-        "data.standardize",
-    )
+    unread = (*OF_TWO_PHASES, "model.n_hidden", "model.hidden", "model.options", "data.binarize", "data.standardize")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {
             "training": {
@@ -117,8 +101,7 @@ class TableKind(Kind[TableSettings]):
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
     ) -> Tensor:
         """Return `n` rows, drawn exactly: there are no chains, and no steps."""
-        if y is not None:
-            raise ValueError("A table has no classes to draw from. Leave --class out.")
+        self.refuse_class(y)
         return self.fill_in(trained, torch.full((n, *trained.shape), math.nan), n_steps=n_steps, generator=generator)
 
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:

@@ -108,8 +108,7 @@ class TemporalRBMKind(Kind[TemporalSettings]):
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
     ) -> Tensor:
         """Return films as long as those of the data that begin as held-out ones do, each frame a chain of its own."""
-        if y is not None:
-            raise ValueError(f"A {self.name} has no classes to draw from. Leave --class out.")
+        self.refuse_class(y)
         x = trained.rows("test")
         x = trained.rows("train") if x is None else x
         if x is None:
