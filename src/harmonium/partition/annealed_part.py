@@ -34,7 +34,7 @@ class Annealed(NamedTuple):
 
 def melt_parts(
     run: Annealed,
-    inside: Inside,
+    inside: Inside | None,
     log_z0: Tensor,
     n_steps: int,
     *,
@@ -50,10 +50,11 @@ def melt_parts(
     so that up is a lower bound of log Z_B on average, down an upper one, and Bennett's estimate lies between. Chains
     are resampled in B by their weights and run on for `n_steps` at β = 1, where a step out of B is not taken: for steps
     that are reversible, as those of two layers, this leaves `p(x | B)` as it is. A part that fewer than 8 chains reach
-    has no estimate.
+    has no estimate. Where `inside` is None, B is all there is.
     """
     size = len(run.up) // len(log_z0)
-    within = inside(run.ends.state).split(size)
+    everywhere = torch.ones(len(run.up), dtype=torch.bool, device=run.up.device)
+    within = (everywhere if inside is None else inside(run.ends.state)).split(size)
     index = []
     for i, (up, found) in enumerate(zip(run.up.split(size), within, strict=True)):
         some = (
@@ -64,16 +65,17 @@ def melt_parts(
         index.append(some + i * size)
     point = run.path.point({name: x[torch.cat(index)] for name, x in run.ends.state.items()})
     for _ in range(n_steps):
-        point = _confined_step(run.path, point, inside, generator)
+        new = run.path.advance(point, 1.0, generator=generator)
+        point = new if inside is None else _confined(run.path, point, new, inside)
     down = melt(run.path, run.betas, point, generator=generator, on_beta=on_beta).split(size)
     parts = zip(run.up.split(size), within, down, log_z0.tolist(), strict=True)
     few = min(FEWEST_INSIDE, size / 2)
-    return [_estimate(*part) if int(part[1].sum()) >= few else None for part in parts], point
+    whole = inside is None
+    return [_estimate(*part, whole=whole) if int(part[1].sum()) >= few else None for part in parts], point
 
 
-def _confined_step(path: Path, point: PathPoint, inside: Inside, generator: torch.Generator | None) -> PathPoint:
-    """Make a step at β = 1; chains that would leave their part stay where they are."""
-    new = path.advance(point, 1.0, generator=generator)
+def _confined(path: Path, point: PathPoint, new: PathPoint, inside: Inside) -> PathPoint:
+    """Return the new points; chains that would leave their part stay where they are."""
     stays = inside(new.state)
     if bool(stays.all()):
         return new
@@ -84,14 +86,15 @@ def _confined_step(path: Path, point: PathPoint, inside: Inside, generator: torc
     return path.point(state)
 
 
-def _estimate(up: Tensor, inside: Tensor, down: Tensor, log_z0: float) -> Estimate:
+def _estimate(up: Tensor, inside: Tensor, down: Tensor, log_z0: float, *, whole: bool) -> Estimate:
+    """Return the estimate of a part. If all of n chains end in it, one in n may yet not: the share has that error."""
     n, share = len(up), inside.double().mean().item()
     low = from_weights(up.masked_fill(~inside, -torch.inf), log_z0, "ais")
     high = reversed_estimate(down, log_z0 + math.log(share))
     value, error = bennett(up[inside], down)
     value += log_z0 + math.log(share)
-    of_share = (1 - share) / (share * n)
+    of_share = 0.0 if whole else (1 - share + 1 / n) / (share * n)
     above = 3 * math.hypot(high.error, math.sqrt(of_share)) if math.isfinite(high.error) else high.upper - high.value
     error = math.hypot(error, math.sqrt(of_share))
-    lower, upper = min(low.lower, value), max(high.value + above, value)
+    lower, upper = min(low.lower, value - 3 * math.sqrt(of_share)), max(high.value + above, value)
     return Estimate(value, error, lower, upper, "sandwich", ess=low.ess)

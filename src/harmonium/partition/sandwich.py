@@ -114,8 +114,9 @@ def _view(path: MachinePath, n_betas: int, given: list[State], before: _View | N
     run = _anneal(path, n_betas, effort.n_chains, effort)
     look = _look_elsewhere(run, given, effort) if before is None else _separated(run, *before.look[:3])
     look, others = _apart(look, n_betas, effort)
+    inside = look.in_main if len(look.apart) else None
     (main,), inner = melt_parts(
-        run, look.in_main, path.group_log_z0(), effort.n_steps, generator=effort.generator, on_beta=effort.on_beta
+        run, inside, path.group_log_z0(), effort.n_steps, generator=effort.generator, on_beta=effort.on_beta
     )
     estimate = added_up([main, *others.parts])
     # What mean field says of a mode may be off by some nats: three here, as far as it adds up.
@@ -280,9 +281,5 @@ def _of_any_energy(path: Path, effort: Effort) -> Estimate:
     """Return the sandwich of an energy of which only chains know something."""
     run = _anneal(path, effort.n_betas, effort.n_chains, effort)
     log_z0 = torch.tensor([path.log_z0()], dtype=torch.float64)
-    found, _ = melt_parts(run, _anywhere, log_z0, effort.n_steps, generator=effort.generator, on_beta=effort.on_beta)
+    found, _ = melt_parts(run, None, log_z0, effort.n_steps, generator=effort.generator, on_beta=effort.on_beta)
     return judged(added_up(found), [], Bounds(), effort, run.ends.linear.dtype)
-
-
-def _anywhere(state: State) -> Tensor:
-    return torch.ones(len(next(iter(state.values()))), dtype=torch.bool)
