@@ -229,7 +229,7 @@ def test_parquet(tmp_path: Path) -> None:
     }
     assert x.isnan().sum() == 2 and decode(x, columns)["flag"] == [True, False, None, True]
     parquet.write_table(arrow.table({"v": [[1], [2]]}), path)
-    with pytest.raises(ValueError, match="holds list values"):
+    with pytest.raises(ValueError, match="holds list.* values"):
         read_table(path)
     path.write_bytes(b"PAR1 nothing")
     with pytest.raises(ValueError, match="not a readable Parquet file"):

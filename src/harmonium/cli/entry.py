@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 import typer
 
 from harmonium.cli.commands import make_app
+from harmonium.cli.printable import printable
 from harmonium.cli.stopped import Stopped
 
 USER_ERROR, DIVERGED, FAILED = 2, 1, 1
@@ -21,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     With HARMONIUM_DEBUG set, errors keep their tracebacks.
     """
+    for stream in (sys.stdout, sys.stderr):  # a letter that the terminal does not know is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(arguments))
 
 
@@ -86,4 +91,4 @@ def usage_error(error: typer.TyperException) -> int:
 
 def complain(text: str) -> None:
     """Print a message on standard error."""
-    print(f"harmonium: {text}", file=sys.stderr)
+    print(f"harmonium: {printable(text)}", file=sys.stderr)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
 from harmonium.experiments import Experiment
@@ -12,7 +10,6 @@ from harmonium.runs import Run, evaluate, train
 
 def finish(run: Run, show: Show) -> None:
     """Train a run to its end, then evaluate it and write its report."""
-    check_device(run.config.run.device)
     with run.writing(), StopSignals().installed() as signals, show.warnings():
         show.line(f"data: {run.data()}")
         with show.progress(run.config.training.epochs, run.kind.watched) as callback:
@@ -61,13 +58,3 @@ def write_report(run: Run | Experiment, show: Show) -> None:
         path = plots.write_panels(run.folder, run.sentences(), run.settings(), run.metrics(), run.panels())
     show.event("report", path=str(path))
     show.line(f"report: {path}")
-
-
-def check_device(name: str) -> None:
-    """Raise unless the device can be used here."""
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(f"There is no device {name!r}. Use cpu or cuda.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("No CUDA device can be used here. Use --device cpu.")

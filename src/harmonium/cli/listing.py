@@ -10,7 +10,7 @@ from rich.table import Column, Table
 
 from harmonium.cli.opening import open_any
 from harmonium.cli.options import Json, Quiet
-from harmonium.cli.show import Show
+from harmonium.cli.show import Show, cell
 from harmonium.cli.training import RUNS
 from harmonium.experiments import Experiment
 from harmonium.runs import Run, differing_settings, find_folders
@@ -42,13 +42,14 @@ def list_command(
         name = str(path.relative_to(folder)) if path != folder else str(path)
         if isinstance(found, str):
             show.event("run", folder=str(path), error=found)
-            table.add_row(name, "–", "–", f"cannot be read: {found}", "")
+            table.add_row(*map(cell, (name, "–", "–", f"cannot be read: {found}", "")))
             continue
         run, line, scores = found
         show.event("run", **everything(run, line, scores))
         varies = ", ".join(f"{key} {value}" for key, value in varying.get(path, {}).items())
         score = line.score.removeprefix("log-likelihood ") or "–"
-        table.add_row(name, f"{line.data}, {line.model}, {line.size}", f"{line.n_epochs}/{line.epochs}", score, varies)
+        what, epochs = f"{line.data}, {line.model}, {line.size}", f"{line.n_epochs}/{line.epochs}"
+        table.add_row(*map(cell, (name, what, epochs, score, varies)))
     show.table(table)
 
 
@@ -57,7 +58,7 @@ def read(path: Path) -> tuple[Run | Experiment, Listed, dict[str, Any]] | str:
     try:
         found = open_any(path)
         return found, found.listed(), found.evaluation() or {}
-    except (ValueError, OSError, KeyError, TypeError) as error:
+    except (ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError) as error:
         return " ".join((str(error) or type(error).__name__).split())
 
 

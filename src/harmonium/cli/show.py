@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
+from rich.text import Text
 
+from harmonium.cli.printable import printable
 from harmonium.data import Column as TableColumn
 from harmonium.learning import Callback, Training
 from harmonium.runs import Config, Kind, Run
@@ -39,13 +40,13 @@ class Show:
     def line(self, text: str = "") -> None:
         """Print a line for people."""
         if self.style in ("terminal", "plain"):
-            self.console.print(text, markup=False)
+            self.console.print(printable(text), markup=False, emoji=False)
 
     def warn(self, text: str) -> None:
         """Print a message that should not be missed, on standard error."""
         self.event("message", text=text)
         if self.style in ("terminal", "plain"):
-            print(f"! {text}", file=sys.stderr, flush=True)
+            print(f"! {printable(text)}", file=sys.stderr, flush=True)
 
     def columns(self, columns: Sequence[TableColumn]) -> None:
         """Print what the columns of a table were taken for, and how to overrule it."""
@@ -53,7 +54,7 @@ class Show:
             return
         table = Table("column", "type", "values", "", box=None, pad_edge=False)
         for column in sorted(columns, key=lambda column: column.place):
-            table.add_row(escape(column.name), column.type, escape(values_of(column)), escape(column.note))
+            table.add_row(*map(cell, (column.name, column.type, values_of(column), column.note)))
         self.event("columns", columns=[{"name": c.name, "type": c.type, "note": c.note} for c in columns])
         self.table(table)
         self.line("Overrule a type with --columns name=type,name=skip.")
@@ -140,6 +141,11 @@ class Bar(Callback):
         """Show the monitors."""
         text = monitors(record, self.watched)
         self.bar.update(self.task, completed=training.epoch, total=training.epochs, description=text)
+
+
+def cell(text: str) -> Text:
+    """Return text for the cell of a table, as it is: brackets are no markup."""
+    return Text(printable(text))
 
 
 def values_of(column: TableColumn) -> str:

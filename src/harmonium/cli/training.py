@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
-from harmonium.cli.finish import check_device, finish, finish_experiment
+from harmonium.cli.finish import finish, finish_experiment
 from harmonium.cli.flags import flag_settings
 from harmonium.cli.opening import open_any
 from harmonium.cli.options import (
@@ -199,7 +199,6 @@ def shaded(images: Tensor, n_columns: int) -> list[str]:
 
 def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> Run:
     """Make the run of a configuration and train it."""
-    check_device(config.run.device)
     folder = next_folder(RUNS, config) if output is None else output
     config = settled(config)
     prepared = prepare(config)

@@ -16,7 +16,7 @@ from harmonium import native
 from harmonium.cli.finish import write_report
 from harmonium.cli.opening import open_any
 from harmonium.cli.options import DataDir, Json, Quiet, RunFolder, UseSeed
-from harmonium.cli.show import Show
+from harmonium.cli.show import Show, cell
 from harmonium.cli.signals import StopSignals
 from harmonium.experiments import Experiment
 from harmonium.runs import (
@@ -190,13 +190,13 @@ def info_command(
     show.line(f"data directory: {data_dir or 'none (choose one with --data-dir or HARMONIUM_DATA)'}")
     kinds = Table("model", "", box=None, pad_edge=False)
     for name, kind in KINDS.items():
-        kinds.add_row(name, kind.summary)
+        kinds.add_row(cell(name), cell(kind.summary))
     show.table(kinds)
     show.line()
     table = Table("data set", "", box=None, pad_edge=False)
     for item in items:
         state = "embedded" if item.embedded else "found" if not item.missing else f"missing: put {wanted(item.missing)}"
-        table.add_row(item.name, state)
+        table.add_row(cell(item.name), cell(state))
     show.table(table)
 
 

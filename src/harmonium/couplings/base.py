@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.draws import draw_normal
+from harmonium.memory import check_parameter
 from harmonium.types import Shaped
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -117,4 +118,5 @@ def as_rows(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def small_normal(*shape: int, generator: torch.Generator | None, scale: float = 0.01) -> nn.Parameter:
     """Return a parameter drawn from `N(0, scale²)`: Hinton's (2012) choice for the weights of a new machine."""
+    check_parameter(shape)
     return nn.Parameter(draw_normal(torch.empty(shape), generator=generator) * scale)

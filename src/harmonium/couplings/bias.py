@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings.base import Coupling, Shapes, as_shape
+from harmonium.memory import check_parameter
 from harmonium.types import gradient, weighted_sum, without_gradient
 
 
@@ -25,6 +26,7 @@ class Bias(Coupling):
         self.shape = as_shape(shape)
         self.shared = shared
         sizes = (self.shape[0], *(1,) * (len(self.shape) - 1)) if shared else self.shape
+        check_parameter(sizes)
         self.bias = nn.Parameter(torch.zeros(sizes))
 
     @classmethod

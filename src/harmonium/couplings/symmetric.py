@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer
+from harmonium.memory import check_parameter
 from harmonium.types import gradient, weighted, without_gradient
 
 
@@ -28,6 +29,7 @@ class Symmetric(Coupling):
         super().__init__()
         self.shape = as_shape(shape)
         n = math.prod(self.shape)
+        check_parameter((n, n))
         self.weight = nn.Parameter(torch.zeros(n, n))
 
     @classmethod

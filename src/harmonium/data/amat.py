@@ -11,6 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from harmonium.data.gate import check_file, read_unpacked
+from harmonium.memory import check_room
+
 
 def read_amat(path: str | os.PathLike[str]) -> Tensor:
     """Read an .amat file, plain or bzip2ed: one sample a line, values with spaces between.
@@ -18,21 +21,26 @@ def read_amat(path: str | os.PathLike[str]) -> Tensor:
     A file of single digits 0 and 1 (binarized MNIST) gives uint8, and is read without parsing numbers; else float32.
     """
     path = Path(path)
-    try:
+    check_file(path)
+    with path.open("rb") as file:
+        packed = file.read(3) == b"BZh"
+    if packed:
+        try:
+            with bz2.open(path) as stream:
+                raw = read_unpacked(stream, path)
+        except (OSError, EOFError) as error:
+            raise ValueError(f"{path} is a damaged bzip2 file ({error}). Fetch it again.") from error
+    else:
         raw = path.read_bytes()
-        raw = bz2.decompress(raw) if raw[:3] == b"BZh" else raw
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{path} is a damaged bzip2 file ({error}). Fetch it again.") from error
     if not raw.strip():
         raise ValueError(f"{path} holds no numbers.")
     bits = parse_bits(raw)
+    check_room(len(raw) * (1 if bits is not None else 4), f"{path}")
     if bits is not None:
         return torch.from_numpy(bits)
     try:
         return torch.from_numpy(np.loadtxt(io.BytesIO(raw), dtype=np.float32, ndmin=2))
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{path} is not a table of numbers with spaces between: {error}.") from error
 
 

@@ -6,11 +6,15 @@ import datetime
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO, cast
 
 from harmonium.data.column import Value
 from harmonium.data.extras import require
+from harmonium.data.gate import check_file, check_unpacked, read_unpacked
+from harmonium.memory import check_room
 
 Table = dict[str, list[Value | None]]
 """The cells of a table by column; None is missing."""
@@ -27,6 +31,9 @@ DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d", "%d.%
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
 _N_SNIFFED = 50
 
+CELL = 100
+"""About how many bytes a cell takes while a table is read."""
+
 
 def read_csv(path: Path) -> Table:
     """Read a CSV file. The first row names the columns, unless all its cells are numbers: then they are x0, x1 …"""
@@ -36,6 +43,10 @@ def read_csv(path: Path) -> Table:
     if not text.strip():
         raise ValueError(f"{path} is empty.")
     separator = sniffed(text)
+    n_cells = text.count(separator) + text.count("\n") + 1
+    if path.suffix == ".gz":
+        check_unpacked(CELL * n_cells, path.stat().st_size, path)
+    check_room(CELL * n_cells, f"{path} with {n_cells:,} cells")
     ragged: list[tuple[int | None, int, int]] = []
 
     def refuse(row: object) -> str:
@@ -78,10 +89,11 @@ def read_csv(path: Path) -> Table:
 
 def decoded(path: Path) -> str:
     """Return the text of a file in UTF-8, UTF-16 (with its mark) or, where neither holds, Windows-1252."""
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16")
+    check_file(path)
+    data = unzipped(path) if path.suffix == ".gz" else path.read_bytes()
     try:
+        if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            return data.decode("utf-16")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         pass
@@ -89,6 +101,15 @@ def decoded(path: Path) -> str:
         return data.decode("cp1252")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is text in no encoding that is known here (UTF-8, UTF-16, Windows-1252).") from error
+
+
+def unzipped(path: Path) -> bytes:
+    """Return what a gzip file holds."""
+    try:
+        with gzip.open(path) as stream:
+            return read_unpacked(cast(IO[bytes], stream), path)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is a damaged gzip file ({error}). Fetch it again.") from error
 
 
 def sniffed(text: str) -> str:

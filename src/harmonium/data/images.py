@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -12,9 +15,19 @@ import torch
 from torch import Tensor
 
 from harmonium.data.extras import require
+from harmonium.data.gate import walk
+from harmonium.memory import check_room
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
 MODES = {"L": 1, "RGB": 3}
+MAX_PIXELS = 30_000_000
+"""Larger pictures are refused before they are decoded, unless they can be read at a smaller size."""
+
+_DAMAGE = (
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, EOFError, ArithmeticError, AttributeError),
+    *(NotImplementedError, RecursionError, MemoryError, struct.error, zlib.error),
+)
+"""What readers of pictures raise where a file is damaged."""
 
 
 def check_target(size: int, mode: str) -> None:
@@ -31,11 +44,15 @@ def decode_image(source: Path | IO[bytes], size: int, mode: str, name: str) -> n
     operations: Any = require("PIL.ImageOps", "images", "reading pictures")
     try:
         with image.open(source) as picture:
+            if math.prod(picture.size) > MAX_PIXELS:  # a JPEG can be read at an eighth of its size
+                picture.draft(mode, (max(size, 1024),) * 2)
+            if math.prod(picture.size) > MAX_PIXELS:
+                raise ValueError(f"it has {picture.width} x {picture.height} pixels, more than {MAX_PIXELS:,}")
             upright = operations.exif_transpose(picture).convert(mode)
             side = min(upright.size)
             left, top = (upright.width - side) // 2, (upright.height - side) // 2
             square = upright.crop((left, top, left + side, top + side)).resize((size, size), image.Resampling.BICUBIC)
-    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
+    except (*_DAMAGE, image.DecompressionBombError) as error:
         raise ValueError(
             f"{name} is not a readable picture ({error}). Replace it or take it out of the folder."
         ) from error
@@ -46,7 +63,7 @@ def decode_image(source: Path | IO[bytes], size: int, mode: str, name: str) -> n
 def list_images(folder: str | os.PathLike[str]) -> list[Path]:
     """Return the pictures of a folder and its subfolders, sorted by path."""
     folder = Path(folder)
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    paths = sorted(walk(folder, lambda name: name.lower().endswith(SUFFIXES)))
     if not paths:
         raise ValueError(f"{folder} holds no pictures. Files ending in {', '.join(SUFFIXES)} are read, subfolders too.")
     return paths
@@ -55,6 +72,7 @@ def list_images(folder: str | os.PathLike[str]) -> list[Path]:
 def decode_images(paths: Sequence[Path], size: int, mode: str) -> Tensor:
     """Decode the pictures one by one into a tensor `(n, channels, size, size)` of uint8."""
     check_target(size, mode)
+    check_room(len(paths) * MODES[mode] * size**2, f"{len(paths):,} pictures of {size} x {size} pixels")
     pixels = torch.empty(len(paths), MODES[mode], size, size, dtype=torch.uint8)
     for row, path in zip(pixels, paths, strict=True):
         row.copy_(torch.from_numpy(decode_image(path, size, mode, str(path)).copy()))

@@ -12,17 +12,26 @@ from torch import Tensor
 
 from harmonium.data.base import Data
 from harmonium.data.column import Column, Value
+from harmonium.data.gate import check_file
 from harmonium.data.split import THREE_WAYS, split_indices
 from harmonium.data.table import read_columns
+from harmonium.memory import check_room
 
 NAMES = {"user": ("user", "userid", "user_id"), "item": ("item", "itemid", "item_id", "movieid", "movie_id")}
 """What the columns of users and of items may be called; that of ratings is `rating`."""
 
+_MAX_HEADER = 10_000
+
 
 def is_ratings(path: Path) -> bool:
     """Say whether a CSV file is a table of user, item and rating, by its first line."""
+    check_file(path)
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        return _columns(next(csv.reader(file), [])) is not None
+        line = file.readline(_MAX_HEADER)
+    try:
+        return _columns(next(csv.reader([line]), [])) is not None
+    except csv.Error:
+        return False
 
 
 def _columns(header: Sequence[str]) -> tuple[str, str, str] | None:
@@ -90,6 +99,8 @@ def load_ratings(path: Path, *, generator: torch.Generator) -> Data:
         index = {key: i for i, key in enumerate(keys)}
         numbers.append(torch.tensor([index[cell] for cell in table[name]]))
         found.append([str(key) for key in keys])
+    n_users, n_items = map(len, found)
+    check_room(12 * n_users * n_items, f"{path}, a table of {n_users:,} users x {n_items:,} items,")
     parts = split_indices(len(ratings), THREE_WAYS, generator=generator)
     note = f"ratings of {len(found[1]):,} items by {len(found[0]):,} users; ratings split 80/10/10 at random"
     return split_ratings(path.stem, numbers[0], numbers[1], torch.tensor(ratings), found[1], len(found[0]), parts, note)

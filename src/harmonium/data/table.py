@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,19 +15,51 @@ from torch import Tensor
 from harmonium.data.column import EPOCH, Column, Value
 from harmonium.data.csv_file import Table, read_csv
 from harmonium.data.extras import require
+from harmonium.data.gate import check_file, check_unpacked
 from harmonium.data.infer import Cells, as_numbers, infer_columns
+
+CELL = 32
+"""About how many bytes a cell of a Parquet file takes once it is read."""
 
 
 def read_parquet(path: Path) -> Table:
-    """Read a Parquet file of numbers, booleans, dates and text (pyarrow)."""
+    """Read a Parquet file of numbers, booleans, dates and text (pyarrow), after a look at how large it will be.
+
+    Texts stay in their dictionaries: a long one that is repeated is kept once.
+    """
+    types = require("pyarrow.types", "tables", "reading Parquet files")
     parquet = require("pyarrow.parquet", "tables", "reading Parquet files")
+    packed = check_file(path)
     try:
-        stored = parquet.read_table(path)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a readable Parquet file: {error}.") from error
-    return {
-        name: [as_value(path, name, cell) for cell in stored.column(name).to_pylist()] for name in stored.column_names
-    }
+        with parquet.ParquetFile(path) as file:
+            names, schema, footer = file.schema_arrow.names, file.schema_arrow, file.metadata
+            if len(set(names)) < len(names):
+                raise ValueError(f"{path}: the names of the columns must differ. Got {names}.")
+            texts = [field.name for field in schema if types.is_string(field.type) or types.is_large_string(field.type)]
+            for field in schema:
+                if types.is_nested(field.type) or types.is_binary(field.type):
+                    raise ValueError(
+                        f"{path}: column {field.name!r} holds {field.type} values. Make them numbers or text."
+                    )
+            groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+            unpacked = sum(group.total_byte_size for group in groups) + CELL * footer.num_rows * len(names)
+            check_unpacked(unpacked, packed, path)
+        stored = parquet.read_table(path, read_dictionary=texts)
+        return {name: [as_value(path, name, cell) for cell in cells_of(stored.column(name))] for name in names}
+    except (OSError, ValueError, TypeError, NotImplementedError, LookupError, ArithmeticError, MemoryError) as error:
+        if isinstance(error, ValueError) and str(error).startswith(str(path)):
+            raise
+        raise ValueError(f"{path} is not a Parquet file that can be read: {error}.") from error
+
+
+def cells_of(column: Any) -> Iterator[object]:
+    """Yield the cells of a column of Arrow; the same text is the same object."""
+    for chunk in column.chunks:
+        if hasattr(chunk, "dictionary"):
+            levels = chunk.dictionary.to_pylist()
+            yield from (None if i is None else levels[i] for i in chunk.indices.to_pylist())
+        else:
+            yield from chunk.to_pylist()
 
 
 def as_value(path: Path, name: str, cell: object) -> Value | None:

@@ -10,6 +10,7 @@ from torch.nn.functional import normalize
 from torch.nn.utils import parametrize
 
 from harmonium.draws import draw_normal, draw_uniform
+from harmonium.memory import check_parameter
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "silu": nn.SiLU,
@@ -30,6 +31,7 @@ def activation_of(name: str) -> nn.Module:
 
 def linear(n_inputs: int, n_outputs: int, *, spectral: bool = False, generator: torch.Generator | None) -> nn.Linear:
     """Return a dense layer, its weights uniform in `±√(3/n_inputs)` (variance 1/n_inputs) and its biases zero."""
+    check_parameter((n_outputs, n_inputs))
     layer = nn.utils.skip_init(nn.Linear, n_inputs, n_outputs)
     _fill(layer, n_inputs, spectral, generator)
     return layer
@@ -45,6 +47,7 @@ def conv(
     generator: torch.Generator | None,
 ) -> nn.Conv2d:
     """Return a convolution padded by half its kernel, its weights uniform with variance 1/fan-in, its biases zero."""
+    check_parameter((n_outputs, n_inputs, kernel, kernel))
     layer = nn.utils.skip_init(nn.Conv2d, n_inputs, n_outputs, kernel, stride=stride, padding=kernel // 2)
     _fill(layer, n_inputs * kernel**2, spectral, generator)
     return layer

@@ -85,7 +85,7 @@ def weight_heatmap(model: nn.Module, names: Sequence[str] = ()) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     colorbar(figure, axes, drawn, "weight")
     if len(names) == n_rows and n_rows <= 60:
-        axes.set_yticks(range(n_rows), list(names), fontsize=7)
+        axes.set_yticks(range(n_rows), list(names), fontsize=7, parse_math=False)
     else:
         axes.set_ylabel("visible value", fontsize=9)
     return figure

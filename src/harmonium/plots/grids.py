@@ -150,7 +150,7 @@ def image_rows(rows: Mapping[str, Tensor]) -> Figure:
     figure = new_figure(8.0, 8.0 * sheet.shape[0] / sheet.shape[1] + 0.2)
     axes = picture(figure, 1, 1, 1)
     axes.imshow(sheet.numpy(), interpolation="nearest")
-    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in range(len(rows))], list(rows))
+    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in range(len(rows))], list(rows), parse_math=False)
     return figure
 
 
@@ -182,7 +182,7 @@ def _rows(rows: dict[str, Tensor], shape: Sequence[int], limits: Limits) -> Figu
     figure, axes = _sheet(mosaic(blocks.flatten(end_dim=2), shape, n_columns, limits=limits), "")
     _, height, _ = image_shape(shape)
     places = range(len(rows) * n_blocks)
-    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in places], list(rows) * n_blocks)
+    axes.set_yticks([i * (height + _GAP) + (height - 1) / 2 for i in places], list(rows) * n_blocks, parse_math=False)
     return figure
 
 

@@ -85,7 +85,15 @@ def _(shown: Lines, limits: Limits | None = None) -> Picture:
         axes.plot(list(shown.x), list(values), color=color, linewidth=1.5, marker=marker, markersize=4, label=name)
     for name, value in shown.levels.items():
         axes.axhline(value, color=GRAY, linestyle="--", linewidth=1)
-        axes.annotate(name, (0.02, value), xycoords=("axes fraction", "data"), fontsize=8, color=INK, va="bottom")
+        axes.annotate(
+            name,
+            (0.02, value),
+            xycoords=("axes fraction", "data"),
+            fontsize=8,
+            color=INK,
+            va="bottom",
+            parse_math=False,
+        )
     if len(shown.series) > 1:
         legend(axes)
     return Picture(shown.name, shown.caption, figure)

@@ -34,7 +34,7 @@ def log_z_between_bounds(found: Mapping[str, Estimate]) -> Figure:
         axes = chart(figure, 1, 2, place, title=title, x="log Z in nats")
         _rows(axes, shown, low, high, *_range(values))
         if place == 1:
-            axes.set_yticks(range(len(shown)), list(shown))
+            axes.set_yticks(range(len(shown)), list(shown), parse_math=False)
         else:
             axes.set_yticks(range(len(shown)), [""] * len(shown))
     return figure

@@ -1,4 +1,7 @@
-"""One look for all figures: their canvas, colors and axes. Nothing here touches the global state of matplotlib."""
+"""One look for all figures: their canvas, colors and axes. Nothing here touches the global state of matplotlib.
+
+Names come from users, so that a dollar sign is one, not the start of a formula.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +43,9 @@ def chart(figure: Figure, *place: int, title: str = "", x: str = "", y: str = ""
     axes.set_axisbelow(True)
     if grid:
         axes.grid(True, color=GRID, linewidth=0.7)
-    axes.set_title(title, fontsize=10, color=INK, loc="left", fontweight="bold")
-    axes.set_xlabel(x, fontsize=9, color=INK)
-    axes.set_ylabel(y, fontsize=9, color=INK)
+    axes.set_title(title, fontsize=10, color=INK, loc="left", fontweight="bold", parse_math=False)
+    axes.set_xlabel(x, fontsize=9, color=INK, parse_math=False)
+    axes.set_ylabel(y, fontsize=9, color=INK, parse_math=False)
     return axes
 
 
@@ -53,19 +56,21 @@ def picture(figure: Figure, *place: int, title: str = "") -> Axes:
     axes.set_yticks([])
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=8, colors=INK)
-    axes.set_title(title, fontsize=10, color=INK, loc="left", fontweight="bold")
+    axes.set_title(title, fontsize=10, color=INK, loc="left", fontweight="bold", parse_math=False)
     return axes
 
 
 def legend(axes: Axes, **options: Any) -> None:
     """Add a plain legend for what carries a label."""
-    axes.legend(frameon=False, fontsize=8, labelcolor=INK, handlelength=1.6, **options)
+    made = axes.legend(frameon=False, fontsize=8, labelcolor=INK, handlelength=1.6, **options)
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def colorbar(figure: Figure, axes: Axes, mappable: Any, label: str) -> None:
     """Add a color bar that says what the colors measure."""
     bar = figure.colorbar(mappable, cax=axes.inset_axes((1.02, 0.0, 0.025, 1.0)), ticks=MaxNLocator(6))
-    bar.set_label(label, fontsize=9, color=INK)
+    bar.set_label(label, fontsize=9, color=INK, parse_math=False)
     bar.ax.tick_params(labelsize=8, colors=INK, length=3)
     bar.outline.set_visible(False)
 

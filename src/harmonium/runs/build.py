@@ -21,6 +21,8 @@ from harmonium.learning.transforms import (
     Transform,
     WeightDecay,
 )
+from harmonium.memory import check_room
+from harmonium.models import BoltzmannMachine
 from harmonium.runs.kinds import KINDS
 from harmonium.runs.outline import check_same, digest_of_path, digest_of_values
 from harmonium.runs.settings import Config, TrainingSection
@@ -49,7 +51,33 @@ def prepare(config: Config, sha256: str | None = None) -> Prepared:
 
 def build_model(config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:
     """Return the model of the configuration, untrained."""
-    return KINDS[config.model.kind].build(config, data, generator=generator).to(torch.device(config.run.device))
+    device = checked_device(config.run.device)
+    return KINDS[config.model.kind].build(config, data, generator=generator).to(device)
+
+
+def checked_device(name: str) -> torch.device:
+    """Return the device, or say that it cannot be used here."""
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"The device {name!r} cannot be used here. Use --device cpu.")
+    return device
+
+
+def check_memory(config: Config, data: Data, model: nn.Module) -> None:
+    """Raise unless the numbers that training holds at once find room, by a rough count.
+
+    Eight for each parameter: its gradient, two moments, an average, the state to go back to, and copies while a
+    checkpoint is written. Eight for each unit in a row of the batch or a chain.
+    """
+    section = config.training
+    n_parameters = sum(p.numel() for p in model.parameters())
+    n_rows = min(section.batch_size, len(data.train)) + section.n_chains + config.run.ais_chains
+    layers = [model.layer(name).shape for name in model.units] if isinstance(model, BoltzmannMachine) else []
+    n_units = sum(map(math.prod, layers)) or math.prod(data.shape)
+    check_room(
+        32 * (n_parameters + n_rows * n_units),
+        f"A model of {n_parameters:,} parameters with {n_rows:,} rows and chains of {n_units:,} units",
+    )
 
 
 def build_transforms(section: TrainingSection, centering: Callable[[], Transform]) -> list[Transform]:
@@ -93,6 +121,7 @@ def build_training(config: Config, prepared: Prepared, callbacks: Sequence[Callb
     kind, section = KINDS[config.model.kind], config.training
     generator = torch.Generator().manual_seed(config.run.seed)
     model = build_model(config, prepared.data, generator=generator)
+    check_memory(config, prepared.data, model)
     optimizer = kind.optimizer(config, model)
     task = kind.task(config, prepared, model, generator=generator)
     if own := list(task.objective.parameters()):

@@ -33,10 +33,20 @@ HIDDEN: dict[str, Callable[[int, Mapping[str, Any]], Units]] = {
     "spin": lambda n, _options: Spin(n),
     "nrelu": lambda n, _options: NReLU(n),
     "gaussian": lambda n, _options: Gaussian(n),
-    "binomial": lambda n, options: Binomial(n, levels=int(options.get("levels", 10))),
-    "categorical": lambda n, options: Categorical(n, int(options.get("classes", 10))),
+    "binomial": lambda n, options: Binomial(n, levels=_whole(options, "levels", 10)),
+    "categorical": lambda n, options: Categorical(n, _whole(options, "classes", 10)),
 }
 """Hidden units by their name, `(n_hidden, options) -> units`."""
+
+HIDDEN_OPTIONS = {"binomial": ("levels",), "categorical": ("classes",)}
+"""The options in `[model] options` that hidden units take."""
+
+
+def _whole(options: Mapping[str, Any], name: str, default: int) -> int:
+    value = options.get(name, default)
+    if type(value) is not int or not 1 <= value <= 10**6:
+        raise ValueError(f"[model] options.{name} must be a whole number in 1..1,000,000. Got {value!r}.")
+    return value
 
 
 class Rule(Protocol):

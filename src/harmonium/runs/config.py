@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import reduce
@@ -11,7 +12,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from harmonium.data.from_path import TABLES
+from harmonium.data.gate import check_file
 from harmonium.data.ratings import is_ratings
+from harmonium.runs.choices import HIDDEN_OPTIONS
 from harmonium.runs.kinds import KINDS, AnyKind
 from harmonium.runs.settings import Config, Section
 
@@ -19,6 +22,9 @@ S = TypeVar("S", bound=Section)
 
 SHARED = ("data", "model", "training", "run")
 """The sections that all kinds of models have."""
+
+MAX_BYTES, MAX_DOTS = 2**18, 64
+"""The size of a TOML file, and of a key in it: a parser takes memory with the square of the latter."""
 
 
 class ConfigError(ValueError):
@@ -45,7 +51,19 @@ def resolve(*layers: Mapping[str, Any]) -> Config:
     config, others = _checked(Config, settings, "")
     if own is None or config is None or complaints or others:
         raise ConfigError("\n".join([*others, *complaints]))
+    refuse_options(config, kind)
     return config.model_copy(update={"own": own, "unread": kind.unread})
+
+
+def refuse_options(config: Config, kind: AnyKind) -> None:
+    """Raise if an option of the model is none: a misspelled one would be ignored."""
+    if kind.options is None:
+        return
+    known = (*HIDDEN_OPTIONS.get(config.model.hidden, ()), *kind.options)
+    for name in config.model.options:
+        if name not in known:
+            there = f"There are: {', '.join(known)}." if known else "There are none for this model."
+            raise ConfigError(f"[model] options.{name} is not a setting. {there}")
 
 
 def default_kind(data: str) -> str:
@@ -107,9 +125,16 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file, with errors in words."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        if check_file(path) > MAX_BYTES:
+            raise ConfigError(f"{path} has more than {MAX_BYTES:,} bytes: this is no configuration.")
+        text = path.read_text(encoding="utf-8")
+        if any(part.count(".") > MAX_DOTS for part in re.split(r"[,=\[\]{}\n]", text)):
+            raise ConfigError(f"{path} is not a configuration: a key in it has more than {MAX_DOTS} dots.")
+        return tomllib.loads(text)
     except FileNotFoundError:
         raise ConfigError(f"There is no configuration file {path}.") from None
+    except RecursionError:
+        raise ConfigError(f"{path} is not a configuration: it is nested too deeply.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
 
@@ -134,8 +159,18 @@ def in_words(error: ValidationError, model: type[BaseModel], section: str = "") 
             lines.append(f"{where} must be given.")
         else:
             text = item["msg"].removeprefix("Value error, ").replace("Input should", "must")
-            lines.append(f"{where} {text}. Got {item['input']!r}.")
+            lines.append(f"{where} {text}. Got {shortened(item['input'])}.")
     return lines
+
+
+def shortened(value: Any) -> str:
+    """Return a value as it is written, not more than a line of it.
+
+    >>> shortened("abc"), len(shortened("x" * 10**6))
+    ("'abc'", 101)
+    """
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def _names(model: Any, path: Iterable[int | str]) -> list[str]:

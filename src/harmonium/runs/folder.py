@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
+from harmonium.data.gate import walk
 from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, sha256, write_atomic
 from harmonium.runs.checkpoints import Checkpoints
 from harmonium.runs.lock import LOCK, locked
@@ -156,8 +157,7 @@ class RunFolder:
 
 def find_folders(root: Path) -> list[Path]:
     """Return the folders of runs in a folder and those within, itself included, sorted by their names."""
-    patterns = (CONFIG, f"*/{CONFIG}", f"*/*/{CONFIG}")
-    return sorted(path.parent for pattern in patterns for path in root.glob(pattern))
+    return sorted(path.parent for path in walk(root, lambda name: name == CONFIG, depth=2))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, Self
 
 import tomli_w
@@ -136,13 +137,20 @@ class RunSection(Section):
 
     seed: int = Field(default=0, ge=0, lt=2**63, description="Seed of all random numbers.")
     device: str = Field(default="cpu", description="cpu or cuda.")
-    threads: int | None = Field(default=None, ge=1, description="Threads to compute with.")
+    threads: int | None = Field(default=None, ge=1, le=1024, description="Threads to compute with.")
     checkpoint_seconds: float = Field(default=60.0, gt=0)
     checkpoint_updates: int = Field(default=0, ge=0)
     evaluate: bool = Field(default=True, description="Evaluate at the end.")
     ais_chains: int = Field(default=512, ge=2)
     ais_betas: int = Field(default=1000, ge=2)
     report: bool = Field(default=True, description="Write report.html at the end.")
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, value: str) -> str:
+        if re.fullmatch(r"cpu|cuda(:\d{1,3})?", value) is None:
+            raise ValueError("must be cpu or cuda, or one of several such as cuda:1")
+        return value
 
 
 class Config(Section):

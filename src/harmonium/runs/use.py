@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from harmonium.memory import check_room
 from harmonium.models import RBM, BoltzmannMachine
 from harmonium.partition import METHODS, log_z
 from harmonium.partition.ais import Progress
@@ -28,6 +30,7 @@ def draw(run: Run, n: int, *, n_steps: int = 1000, y: int | None = None, seed: i
 
     The chains start and move as those of the run's training did, where its kind of model says how.
     """
+    check_room(32 * n * math.prod(run.outline.data.shape), f"{n:,} samples")
     generator = torch.Generator().manual_seed(seed)
     return run.restored(run.kind.draw(run.trained(rows=False), n, n_steps=n_steps, y=y, generator=generator))
 

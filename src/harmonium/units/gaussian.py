@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.draws import draw_normal
+from harmonium.memory import check_parameter
 from harmonium.types import gradient, weighted_sum
 from harmonium.units.base import Units
 
@@ -37,6 +38,7 @@ class Gaussian(Units):
             )
         self.initial_sigma = initial_sigma
         self.floor = floor
+        check_parameter(shape)
         self.log_sigma = nn.Parameter(torch.full(shape, math.log(initial_sigma)))
 
     @classmethod

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.draws import draw_normal
+from harmonium.memory import check_parameter
 from harmonium.types import gradient, weighted_sum
 from harmonium.units.base import Units
 
@@ -39,6 +40,7 @@ class MultivariateGaussian(Units):
             raise ValueError(f"`floor` must be a positive number. Got {floor}. Try floor=1e-4.")
         self.size = size
         self.floor = floor
+        check_parameter((size, size))
         self.register_buffer("axes", torch.eye(size))
         self.log_scale = nn.Parameter(torch.zeros(size))
 

@@ -56,7 +56,8 @@ class Kind(ABC, Generic[S]):
 
     `settings` are the kind's own, a section of the TOML file with its name; a field with a description also has a flag
     of `harmonium train`. `unread` are shared settings, as `section.key`, that it does not read: to give one is an
-    error. `takes` are the kinds of data that it may be given. `recipes` are good settings by the name of the data,
+    error. `options` are those in `[model] options` beside those of hidden units; None leaves it to `build` to check.
+    `takes` are the kinds of data that it may be given. `recipes` are good settings by the name of the data,
     `"*"` for any other. `watched` are the monitors shown while it learns, and how; the format may name other metrics of
     the record. A model passed to a method is one that `build` returned.
     """
@@ -65,6 +66,7 @@ class Kind(ABC, Generic[S]):
     summary: ClassVar[str]
     settings: type[S] = Section  # type: ignore[assignment]
     unread: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[str, ...] | None] = ()
     takes: ClassVar[tuple[str, ...]] = tuple(kind for kind in DATA_KINDS if kind != "ratings")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {}
     watched: ClassVar[Mapping[str, str]] = {

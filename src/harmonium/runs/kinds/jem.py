@@ -112,6 +112,7 @@ class JEMSettings(Section):
 class JEMKind(Kind[JEMSettings]):
     """A classifier that is a density as well: `F(x) = -LogSumExp_y f(x)[y]`."""
 
+    options = None
     name = "jem"
     summary = "joint energy model; one network that classifies and generates"
     settings = JEMSettings

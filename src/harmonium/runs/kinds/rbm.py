@@ -43,6 +43,7 @@ _PIXEL_SIGMA = 0.05  # a pixel that never varies would get σ = 0.001, and x/σ�
 class RBMKind(Kind[Section]):
     """An RBM with one hidden layer; `model.options.weight_scale` starts a Gaussian one as a mixture."""
 
+    options = ("weight_scale",)
     name = "rbm"
     summary = "restricted Boltzmann machine; its visible units follow the data"
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
