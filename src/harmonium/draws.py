@@ -11,6 +11,9 @@ from harmonium import native
 
 _LOWEST = torch.iinfo(torch.int64).min
 
+HALF = (torch.float16, torch.bfloat16)
+"""Types with too few bits to compare random numbers in: these are drawn in single precision."""
+
 
 def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw uniform 16-bit words in -32768..32767 in the shape of `like`, four from each 64-bit integer.
@@ -38,6 +41,8 @@ def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = N
     drawn = native.bernoulli(probability, generator=generator)
     if drawn is not None:
         return drawn
+    if probability.dtype in HALF:
+        return draw_bernoulli(probability.float(), generator=generator).to(probability.dtype)
     words = draw_words(probability, generator=generator)
     # The small gap below 2⁻¹⁶ keeps the sum under 1 after rounding: probability 1 always draws 1.
     width = 2.0**-16 - torch.finfo(probability.dtype).eps
@@ -100,6 +105,8 @@ def draw_categorical(probability: Tensor, *, generator: torch.Generator | None =
     One uniform u in (0, 1] a vector picks the first class whose cumulative sum reaches u, so that a class of
     probability zero is never drawn. They need not add up to one, but must not all be zero.
     """
+    if probability.dtype in HALF:
+        return draw_categorical(probability.float(), generator=generator).to(probability.dtype)
     cumulative = probability.cumsum(-1)
     u = 1 - draw_uniform(probability[..., :1], generator=generator)
     below = cumulative.lt_(u.mul_(cumulative[..., -1:]))  # 1 for the classes before the one that is drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +77,18 @@ def options_of(loader: Loader) -> dict[str, Any]:
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name != "generator"
     }
+
+
+def check_option(name: str, option: str, value: Any, default: Any) -> None:
+    """Raise unless an option has the type of its default, and is a number that can be computed with."""
+    if type(default) is int and type(value) is int and not -(10**9) <= value <= 10**9:
+        raise ValueError(f"`{option}` of {name!r} must be a number of a sensible size. Got {value}.")
+    if type(default) is float and type(value) in (int, float) and math.isfinite(value):
+        return
+    if default is not None and type(value) is not type(default):
+        raise TypeError(f"`{option}` of {name!r} must be {type(default).__name__}, such as {default!r}. Got {value!r}.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"`{option}` of {name!r} must be finite. Got {value}.")
 
 
 def path_loader(path: Path) -> Loader:
@@ -159,5 +172,7 @@ def load(
     if unknown:
         takes = ", ".join(known) or "no options"
         raise TypeError(f"{str(name)!r} does not take {', '.join(unknown)}. It takes {takes}.")
+    for option, value in options.items():
+        check_option(str(name), option, value, known[option])
     data = loader(source, generator=generator, **options)
     return data if binarize is None else apply_binarize(data, binarize, generator=generator)

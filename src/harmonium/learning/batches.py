@@ -35,6 +35,7 @@ class Batches:
         if len(set(sizes.values())) > 1:
             raise ValueError(f"All layers of the data must have as many rows. Got {sizes}.")
         for name, column in self.columns.items():
+            _check_plain(name, column)
             units = model.layer(name) if isinstance(model, BoltzmannMachine) else None
             if units is not None and tuple(column.shape) == units.shape and len(units.shape) == 1:
                 raise ValueError(
@@ -101,6 +102,19 @@ class Batches:
             raise TypeError("Only a DataLoader can be gone through in its own order.")
         for batch in self.loader:
             yield self.as_state(batch)
+
+
+def _check_plain(name: str, x: Tensor) -> None:
+    """Raise unless a layer is plain real numbers in memory."""
+    if x.layout is not torch.strided or x.is_meta or x.is_quantized or x.is_complex():
+        kinds = {"sparse": x.layout is not torch.strided, "complex": x.is_complex(), "quantized": x.is_quantized}
+        what = next((word for word, yes in kinds.items() if yes), "without values (meta)")
+        raise TypeError(
+            f"Layer {name!r} of the data must be a plain tensor of real numbers. Got one that is {what}. "
+            "Convert it first: x.to_dense(), x.real, x.dequantize()."
+        )
+    if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        raise TypeError(f"Layer {name!r} of the data is {x.dtype}, with which PyTorch does not compute. Use x.long().")
 
 
 def ends(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -89,7 +89,7 @@ def fit(
     objective = default_objective(model) if objective is None else objective
     require_objective(objective)
     batches = Batches(data, model)
-    if epochs is None:
+    if epochs is None and isinstance(batch_size, int) and batch_size > 0:
         epochs = max(1, round(N_UPDATES / max(1, math.ceil(len(batches) / batch_size))))
     if optimizer is None:
         _start(model, batches, generator)
@@ -99,7 +99,7 @@ def fit(
         data,
         objective,
         optimizer=optimizer,
-        epochs=epochs,
+        epochs=0 if epochs is None else epochs,
         batch_size=batch_size,
         validation=validation,
         weights=weights,

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium.couplings import Coupling
-from harmonium.draws import draw_permutation
+from harmonium.draws import HALF, draw_permutation
 from harmonium.learning.batches import Batches, Source, ends
 from harmonium.learning.callback import Callback as Callback
 from harmonium.learning.diverged import TrainingDiverged
@@ -105,7 +105,11 @@ class Training:
         self._telltales = self._find_telltales()
 
     def run(self) -> History:
-        """Train until the last epoch, or until `stop` is set."""
+        """Train until the last epoch, or until `stop` is set; in full precision, under `torch.autocast` too."""
+        with torch.autocast(self._parameters[0].device.type, enabled=False), torch.inference_mode(False):
+            return self._run()
+
+    def _run(self) -> History:
         keep_freed_memory()
         self.good = self.good or learned(self, copy=True)
         for monitor in self.monitors:
@@ -203,7 +207,8 @@ class Training:
                     # A row may lack a layer as a whole where there are others; never a condition.
                     may_lack = len(batch) > 1 and name not in self._conditions
                     rows = value[~value.flatten(1).isnan().all(1)] if may_lack else value
-                    rows = rows.nan_to_num(nan=0.0) if self.objective.sums_out_holes else rows
+                    if self.objective.sums_out_holes:
+                        rows = torch.where(rows.isnan(), self.units[name].mean(torch.zeros_like(rows[:1])), rows)
                     if index is None and bool(rows.isnan().any()):
                         raise ValueError(
                             f"Layer {name!r} of a batch of the DataLoader holds NaN. Missing values are carried from "
@@ -303,8 +308,9 @@ class Training:
             return False
         checked = True
         for name, x in columns.items():
-            if x.is_floating_point():
-                checked = False
+            units = self.units[name]
+            if x.is_floating_point() or (units.sites != units.shape and tuple(x.shape[1:]) == units.shape):
+                checked = False  # of one-hot vectors the ends tell nothing
             else:
                 bounds = torch.stack(ends(x.view(torch.uint8) if x.dtype == torch.bool else x))
                 encoded = self.units[name].encoded(bounds, like=self._parameters[0])
@@ -319,6 +325,12 @@ class Training:
                 raise ValueError(f"`{name}` must be a whole number, at least {least}. Got {value!r}.")
         if not self._parameters:
             raise ValueError("The model has no parameter that learns: all are frozen (requires_grad=False).")
+        if self._parameters[0].dtype in HALF or self._parameters[0].is_inference():
+            raise TypeError(
+                f"A model learns in single or double precision, outside of torch.inference_mode. Got parameters of "
+                f"{self._parameters[0].dtype}, whose last bits are larger than an update. Learn with model.float(), "
+                "then draw samples with model.half() if you like."
+            )
         self.objective.check(self.model)
         if not len(self.batches):
             raise ValueError("The data has no rows. Give at least one sample.")

@@ -13,6 +13,15 @@ X, Y = "x", "y"
 """The layers of a neural energy or a network: the data, and the class of a joint model or of a classifier."""
 
 
+def check_eager(model: object) -> None:
+    """Raise for what `torch.compile` returned: it has one method, and a Boltzmann machine is asked for many."""
+    if hasattr(model, "_orig_mod"):
+        raise TypeError(
+            "A model that torch.compile was called on is not taken: it would run as it is, uncompiled. Give the model "
+            "itself, and compile the network inside a neural energy: JEM(torch.compile(network))."
+        )
+
+
 def data_layer(model: object) -> str:
     """Return the name of the layer that a bare tensor stands for: `"x"` where a model does not name it.
 
@@ -20,6 +29,7 @@ def data_layer(model: object) -> str:
     >>> data_layer(RBM(Bernoulli(3), Bernoulli(2)))
     'visible'
     """
+    check_eager(model)
     return model.data_layer if isinstance(model, BoltzmannMachine | DBN) else X
 
 

@@ -34,6 +34,9 @@ class RBM(BoltzmannMachine):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
+        for name, units in (("visible", visible), ("hidden", hidden)):
+            if not isinstance(units, Units):
+                raise TypeError(f"`{name}` must be units, such as Bernoulli(6). Got {units!r}.")
         if coupling is None:
             coupling = Dense(visible.shape, hidden.shape, generator=generator)
         shared = coupling.shares_places

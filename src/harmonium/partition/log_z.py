@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
+from harmonium.models.layers import check_eager
 from harmonium.partition.ais import Progress
 from harmonium.partition.base import Reference
 from harmonium.partition.bethe import bethe
@@ -51,6 +52,7 @@ def log_z(
     given) and the model, and `n_steps` steps there. `samples` are states that the model should know, data or persistent
     chains: chains start there, too, so that a mode is found that no annealing reaches.
     """
+    check_eager(model)
     if method is None:
         n_states = counted_layers(model)[1] if isinstance(model, BoltzmannMachine) else None
         method = "exact" if n_states is not None and n_states <= MAX_STATES else "sandwich"

@@ -41,8 +41,9 @@ def resolve(*layers: Mapping[str, Any]) -> Config:
     name = chosen(given, "data", "name")
     if not name:
         raise ConfigError("No data is chosen. Give --data with a name or a path, or `name` in section [data].")
-    wanted = chosen(given, "model", "kind") or default_kind(str(name))
-    if wanted not in KINDS:
+    wanted = chosen(given, "model", "kind")
+    wanted = default_kind(str(name)) if wanted is None else wanted
+    if not isinstance(wanted, str) or wanted not in KINDS:
         raise ConfigError(f"[model] kind must be one of {', '.join(KINDS)}. Got {wanted!r}.")
     kind = KINDS[wanted]
     refuse_unread(given, kind)

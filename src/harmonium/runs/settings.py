@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
@@ -19,11 +20,21 @@ from pydantic import (
 
 from harmonium.runs.choices import HIDDEN, OBJECTIVES, known
 
+MAX_COUNT = 10**9
+"""Beyond this nobody lives to see the end."""
+
 
 class Section(BaseModel):
     """A section of the configuration: unknown keys and numbers that are not finite are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and "bool" not in str(cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError("must not be true or false")
+        return value
 
 
 class DataSection(Section):
@@ -84,18 +95,18 @@ class ModelSection(Section):
 class TrainingSection(Section):
     """How it learns. A rate, limit or target of 0 is off. `restarts` are epochs at which the schedule begins anew."""
 
-    epochs: int = Field(default=20, ge=0, description="Passes over the data.")
-    batch_size: int = Field(default=128, ge=1, description="Samples in an update.")
+    epochs: int = Field(default=20, ge=0, le=MAX_COUNT, description="Passes over the data.")
+    batch_size: int = Field(default=128, ge=1, le=MAX_COUNT, description="Samples in an update.")
     objective: str = Field(default="pcd", description=f"The objective: {', '.join(OBJECTIVES)}.")
-    n_steps: int = Field(default=1, ge=1, description="Steps of the chains in an update.")
+    n_steps: int = Field(default=1, ge=1, le=MAX_COUNT, description="Steps of the chains in an update.")
     n_chains: int = Field(default=128, ge=1, description="Persistent chains.")
-    betas: list[float] = Field(default_factory=lambda: [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    betas: list[float] = Field(default_factory=lambda: [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], min_length=1)
     fast_rate: float = Field(default=0.05, gt=0)
     n_units: int = Field(
         default=0, ge=0, description="Units in an update of pseudo-likelihood and its kin, drawn anew; 0: all."
     )
     optimizer: Literal["sgd", "adam"] = Field(default="sgd", description="sgd or adam.")
-    learning_rate: float = Field(default=0.05, gt=0, description="Learning rate at the start.")
+    learning_rate: float = Field(default=0.05, gt=0, le=1e6, description="Learning rate at the start.")
     schedule: Literal["constant", "linear", "cosine"] = Field(
         default="constant", description="constant, linear or cosine."
     )
@@ -148,7 +159,7 @@ class RunSection(Section):
     @field_validator("device")
     @classmethod
     def _known_device(cls, value: str) -> str:
-        if re.fullmatch(r"cpu|cuda(:\d{1,3})?", value) is None:
+        if re.fullmatch(r"cpu|cuda(:\d{1,2})?", value) is None:
             raise ValueError("must be cpu or cuda, or one of several such as cuda:1")
         return value
 

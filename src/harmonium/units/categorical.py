@@ -57,6 +57,19 @@ class Categorical(Units):
         known = torch.nn.functional.one_hot(numbers.clamp_min(0), self.classes).to(like.dtype)
         return known.masked_fill(numbers.unsqueeze(-1) < 0, torch.nan)
 
+    def check_support(self, x: Tensor, name: str) -> None:
+        """Raise unless each unit is a one-hot vector or a mean of such: at least 0, and 1 in sum."""
+        super().check_support(x, name)
+        if x.numel() == 0 or x.is_meta:
+            return
+        sums = x.sum(-1)
+        off = (sums - 1).abs() > max(1e-3, 4 * self.classes * torch.finfo(x.dtype).eps)
+        if bool(off.any()):
+            raise ValueError(
+                f"`{name}` must hold one-hot vectors to match {self!r}: one 1 in each, or shares that add up to 1. Got "
+                f"a vector that adds up to {sums[off][0].item():g}. Where a class is not known, make all of it NaN."
+            )
+
     def log_partition(self, field: Tensor) -> Tensor:
         """Return `A(θ) = log Σ_c e^{θ_c}`."""
         return field.logsumexp(-1)
