@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup test coverage fast lint types imports format demo bench clean
+.PHONY: help setup fuzz test coverage fast lint types imports format demo bench clean
 
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -69,6 +69,9 @@ $(BENCH)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/nativ
 	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python -m pip install -q -c constraints.txt -e ".[all]" -r benchmarks/requirements.txt
 	@touch $@
+
+fuzz: setup ## hostile inputs for every reader and command: make fuzz ARGS="--mutations 5000 --seed 1"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.hostile $(ARGS)
 
 clean: ## remove virtual environments, caches and builds
 	@rm -rf $(VENV) $(BENCH) build dist src/harmonium/_native* .coverage .coverage.* htmlcov

@@ -137,3 +137,10 @@ def test_messages_name_what_the_run_has(options: dict[str, Any], said: str, gene
     with pytest.warns(HealthWarning, match="10 of 10 hidden units never fire on the 6 rows looked at"):
         history = hm.fit(rbm, torch.eye(6), optimizer=optimizer, epochs=1, generator=generator, **options)
     assert said in history.messages[0]
+
+
+def test_a_monitor_that_is_no_number_is_told_of() -> None:
+    record = {"epoch": 1, "reconstruction": float("nan"), "r_hat": float("inf"), "n_draws": 30}
+    said = messages(record, [])
+    assert "reconstruction is not a number (NaN)" in said[0] and "do not mix" in said[1]
+    assert not messages({"epoch": 1, "reconstruction": 0.5}, [])

@@ -6,6 +6,7 @@ import lzma
 import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,7 +20,7 @@ from harmonium.data.gate import check_file, check_unpacked
 
 _DAMAGE = (
     *(ValueError, EOFError, OSError, TypeError, LookupError, RuntimeError, MemoryError, OverflowError, SyntaxError),
-    *(RecursionError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    *(RecursionError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tokenize.TokenError),
 )
 """What NumPy and zipfile raise where a file is damaged, encrypted or packed in a way that is not known."""
 

@@ -51,11 +51,11 @@ def messages(record: Record, past: Sequence[Record], setup: Setup | None = None)
     """Return what a doctor would say about the newest metrics, given the earlier ones and what the run has."""
     setup = Setup() if setup is None else setup
     texts = []
-    wrong = [name for name, value in record.items() if isinstance(value, float) and not math.isfinite(value)]
+    wrong = [name for name, value in record.items() if isinstance(value, float) and math.isnan(value)]
     if wrong:
         texts.append(
-            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} no finite number: nothing that is compared with "
-            "it can be relied on. Look for constant or huge values in the data, or lower the learning rate."
+            f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} not a number (NaN): nothing that is compared "
+            "with it can be relied on. Look for constant or huge values in the data, or lower the learning rate."
         )
     n_hidden = record.get("n_hidden")
     rows = f" on the {record['n_rows']:,} rows looked at" if record.get("n_rows") else ""

@@ -1,0 +1,103 @@
+"""The C loops under the address and undefined-behavior sanitizers, where a compiler and its runtimes are found."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harmonium import native
+
+SOURCE = Path(native.__file__).with_name("native.c")
+
+DRIVER = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "native.c"
+
+int main(int argc, char **argv) {
+    (void)argv;
+    uint64_t seed[32];
+    for (int i = 0; i < 32; i++) seed[i] = 0x9e3779b97f4a7c15u * (uint64_t)(i + 1);
+    const int64_t lengths[] = {0, 1, 7, 1023, 1024, 1025, 8191, 8192, 8193, 20000};
+    for (int i = 0; i < 10; i++) {
+        int64_t n = lengths[i];
+        uint64_t *words = malloc(sizeof(uint64_t) * (size_t)n + 1);
+        float *a = malloc(sizeof(float) * (size_t)n + 1), *b = malloc(sizeof(float) * (size_t)n + 1);
+        draw_words(words, n, seed);
+        draw_uniform(a, n, seed);
+        draw_bernoulli(b, a, n, seed);
+        for (int64_t k = 0; k < n; k++) a[k] = k % 3 == 0 ? 1e30f : k % 3 == 1 ? -1e30f : (float)(k % 50) - 25.0f;
+        draw_bernoulli_of_field(b, a, n, seed);
+        draw_normal(a, n, seed);
+        float *c = malloc(sizeof(float) * (size_t)n + 1);
+        draw_step(c, a, b, 0.1f, 0.2f, n, seed);
+        free(words), free(a), free(b), free(c);
+    }
+    for (int64_t width = 1; width < 700; width += 99) {
+        float *x = calloc((size_t)(300 * width), sizeof(float)), *out = malloc(sizeof(float) * (size_t)width);
+        mean_difference(out, x, 200, x, 300, width);
+        free(x), free(out);
+    }
+    uint8_t *rows = calloc(5, 7);
+    int64_t index[40], wrong = -1;
+    float *picked = malloc(sizeof(float) * 40 * 7);
+    for (int i = 0; i < 40; i++) index[i] = i % 5;
+    pick_rows(picked, rows, index, 40, 7, 5, &wrong);
+    if (wrong != -1) return 2;
+    const int64_t beyond[] = {5, -1, 1000000000000, INT64_MIN, INT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        index[33] = beyond[i];
+        pick_rows(picked, rows, index, 40, 7, 5, &wrong);
+        if (wrong != 33) return 3;
+    }
+    if (argc > 1) { /* the control: as if there were a million rows */
+        index[33] = 999999;
+        pick_rows(picked, rows, index, 40, 7, 1000000, &wrong);
+    }
+    free(rows), free(picked);
+    puts("clean");
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the loops with a program that calls them all, under both sanitizers."""
+    compiler = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler is found")
+    folder = tmp_path_factory.mktemp("sanitized")
+    (folder / "driver.c").write_text(DRIVER)
+    flags = [
+        "-g",
+        "-O1",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        "-mavx2",
+        "-I",
+        str(SOURCE.parent),
+    ]
+    made = subprocess.run(
+        [compiler, *flags, str(folder / "driver.c"), "-lm", "-o", str(folder / "driver")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip(f"{compiler} has no sanitizers here: {made.stderr.strip().splitlines()[-1]}")
+    return folder / "driver"
+
+
+def test_the_loops_are_clean(program: Path) -> None:
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "clean"), done.stderr
+
+
+def test_the_sanitizer_sees_a_row_that_is_not_there(program: Path) -> None:
+    """The negative control."""
+    done = subprocess.run([program, "beyond"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "AddressSanitizer" in done.stderr
