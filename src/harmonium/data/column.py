@@ -21,6 +21,7 @@ COLUMN_TYPES = (*NUMERIC, *LISTED, *LEFT_OUT)
 EPOCH = datetime.datetime(1970, 1, 1)
 
 _TINY = 1e-9  # the least argument of a power: what lies outside the domain is as improbable as the model can say
+_FAR = 1e8  # standard deviations, the most that a value is away: so that its square is a number
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,20 @@ class Column:
 
     def forward(self, x: Tensor) -> Tensor:
         """Return y of numbers x, in float64."""
-        return (raised((x.double() - self.center) / self.unit, self.scale, self.power) - self.mean) / self.std
+        t = raised((x.double() - self.center) / self.unit, self.scale, self.power)
+        return ((t - self.mean) / self.std).clamp(-_FAR, _FAR)
 
     def inverse(self, y: Tensor) -> Tensor:
         """Return x of y, rounded as the data are and within their range."""
-        x = lowered(y.double() * self.std + self.mean, self.scale, self.power) * self.unit + self.center
-        x = x.clamp(self.low, self.high)
+        x = self.unrounded(y).clamp(self.low, self.high)
         if self.decimals is None:
             return x
         grid = 10.0**self.decimals / self.step
         return x.mul(grid).round().div(grid)
+
+    def unrounded(self, y: Tensor) -> Tensor:
+        """Return x of y, whatever the data are like."""
+        return lowered(y.double() * self.std + self.mean, self.scale, self.power) * self.unit + self.center
 
     def log_slope(self, y: Tensor) -> Tensor:
         """Return `log dy/dx` at the x of y."""

@@ -1,21 +1,25 @@
-"""Rows that a density finds improbable."""
+"""Rows that are odd beside those that a model draws."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from harmonium.evaluation.crowd import Crowd
+from harmonium.sklearn.base import as_rows, in_blocks
 from harmonium.sklearn.table_estimator import TableEstimator
 
 
 class BoltzmannOutlier(OutlierMixin, TableEstimator):
-    """Outliers are rows of low density: `score_samples` are nats, `decision_function` is negative for outliers.
+    """Outliers are rows that are odd beside rows of the model (`harmonium.evaluation.crowd`), as `harmonium score` has it.
 
-    `contamination` is the share of the training rows that count as outliers; the other parameters are those of
-    `BoltzmannDensity`. A row with NaN is judged by the values that it has.
+    `decision_function` is negative for outliers. `contamination` is the share of the training rows that count as such;
+    the other parameters are those of `BoltzmannDensity`, which returns nats. A row with NaN is judged by the values
+    that it has.
 
     >>> import numpy as np
     >>> X = np.r_[np.linspace(0, 1, 20), 9.0][:, None]
@@ -37,17 +41,24 @@ class BoltzmannOutlier(OutlierMixin, TableEstimator):
         self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the density of the rows of X, and from which nats on they count as outliers; `y` is ignored."""
+        """Learn the density of the rows of X, and from which score on they count as outliers; `y` is ignored."""
         if not 0 < self.contamination <= 0.5:
             raise ValueError(f"`contamination` must lie in (0, 0.5]. Got {self.contamination!r}.")
         rows = self._learn(X, sample_weight)
-        self.offset_ = float(np.percentile(self._log_density(rows), 100 * self.contamination))
+        self.crowd_ = Crowd(self.machine_, self._table_columns(), generator=self._generator())
+        self.offset_ = float(np.percentile(self._score(rows), 100 * self.contamination))
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return `log p` of the observed values of each row in nats: the lower, the stranger."""
+        """Return minus the anomaly of each row, in standard deviations: the lower, the stranger."""
         check_is_fitted(self)
-        return self._log_density(self._read(X))
+        return self._score(self._read(X))
+
+    def _score(self, rows: np.ndarray) -> np.ndarray:
+        encoded = (self.columns_.encode(rows[block], torch.float64) for block in in_blocks(rows, rows.shape[1]))
+        score = as_rows([-self.crowd_.oddness(x)[0] for x in encoded])
+        score[self.columns_.impossible(rows)] = -np.inf
+        return score
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return `score_samples(X) - offset_`: negative for outliers."""

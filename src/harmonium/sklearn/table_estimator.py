@@ -53,9 +53,8 @@ class TableEstimator(HarmoniumEstimator):
         rows = self._read(X, reset=True)
         rows, _, _ = canonical_rows(rows, None, self._weights(sample_weight, rows), repeat=True)
         self.columns_ = Columns(rows)
-        kinds = ["binary" if binary else "real" for binary in self.columns_.is_binary[self.columns_.order]]
         self.machine_ = fit_table(
-            [Column(f"x{i}", kind, (0, 1) if kind == "binary" else ()) for i, kind in enumerate(kinds)],
+            self._table_columns(),
             self.columns_.encode(rows, torch.float64),
             n_components=None if self.n_components is None else int(self.n_components),
             shrinkage=self.shrinkage,
@@ -67,6 +66,11 @@ class TableEstimator(HarmoniumEstimator):
         with torch.no_grad():
             self._log_z = float(counted_log_z(self.machine_))
         return np.asarray(rows)
+
+    def _table_columns(self) -> list[Column]:
+        """Return the columns as the machine sees them."""
+        kinds = ["binary" if binary else "real" for binary in self.columns_.is_binary[self.columns_.order]]
+        return [Column(f"x{i}", kind, (0, 1) if kind == "binary" else ()) for i, kind in enumerate(kinds)]
 
     def _log_density(self, rows: np.ndarray) -> np.ndarray:
         """Return the nats of the observed values of each row, in the units of X; -∞ for a value that cannot be."""

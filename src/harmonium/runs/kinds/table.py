@@ -13,6 +13,7 @@ from torch import Tensor
 from harmonium.data import Data, log_slopes
 from harmonium.evaluation.moments import moments_apart
 from harmonium.evaluation.row_scores import observed_log_likelihood
+from harmonium.learning import Training
 from harmonium.learning.choose_mixture import choose_mixture
 from harmonium.learning.fit_table import BATCH_SIZE, N_STARTS, RATE, n_epochs, observed_nats, table_machine
 from harmonium.learning.monitors import KeepBest
@@ -92,10 +93,21 @@ class TableKind(Kind[TableSettings]):
         return table_machine(data.columns, max(1, self.own(config).components))
 
     def task(self, config: Config, prepared: Prepared, model: RBM, *, generator: torch.Generator) -> Task:
-        """Start the machine at the rows; learn from what is observed of them, and keep what suits others best."""
+        """Learn from what is observed of the rows, and keep what suits others best."""
         x = prepared.data.train.to(model.weight)
-        start_mixture(model, x, shrinkage=self.own(config).shrinkage or 0.0, n_starts=N_STARTS, generator=generator)
         return Task(x, ObservedLikelihood(), [KeepBest(observed_nats)], prepared.data.valid)
+
+    def warm_up(self, config: Config, prepared: Prepared, training: Training) -> bool:
+        """Start the machine at the rows."""
+        model: Any = training.model
+        start_mixture(
+            model,
+            prepared.data.train,
+            shrinkage=self.own(config).shrinkage or 0.0,
+            n_starts=N_STARTS,
+            generator=training.generator,
+        )
+        return True
 
     def draw(
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
