@@ -2,11 +2,11 @@
 
 `python -m benchmarks.anomalies --data-dir …`: for each set of ADBench and seed the rows are written as CSV without
 their labels, `harmonium train --data rows.csv --seed s` learns from four fifths of them, and so do the others;
-all rows are scored. Results are kept in a folder; what is there is not run again. `--report` prints the tables, `--sets`
-measures some sets only.
+all rows are scored. Results are kept in a folder; what is there is not run again. `--report` prints the tables,
+`--sets` measures some sets only.
 
 "Level" is within two standard errors of the best of the others: those of the difference, averaged over the seeds, over
-1,000 bootstrap draws of the rows.
+200 bootstrap draws of the rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ METHODS = ("harmonium", "isolation forest", "LOF", "one-class SVM", "ECOD", "Gau
 SEEN = ("breastw", "Pima", "cardio", "vowels")
 """The sets that the score was chosen on, labels in sight."""
 
-N_BOOTSTRAPS = 1000
+N_BOOTSTRAPS = 200
 
 
 def ecod(train: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -33,9 +33,9 @@ from harmonium.data.table import encode, read_columns
 from harmonium.draws import draw_uniform
 from harmonium.evaluation.imputation import draw_imputations
 from harmonium.evaluation.row_scores import observed_log_likelihood
+from harmonium.evaluation.synthetic import draw_rows
 from harmonium.learning.fit_table import table_machine
 from harmonium.learning.starts.mixture import start_mixture
-from harmonium.models.observed import draw_observed
 from harmonium.runs import Run
 
 FROM_SKLEARN = ("wine", "breast_cancer", "iris", "diabetes")
@@ -192,7 +192,7 @@ def synthetic(model: Any, x: torch.Tensor, truth: Encoded, columns: tuple[Column
     start_mixture(apart, x[train], shrinkage=1.0)
     result: dict[str, Any] = {}
     for name, machine in (("harmonium", model), ("independent columns", apart)):
-        drawn = draw_observed(machine, torch.full_like(x, math.nan), generator=generator)
+        drawn = draw_rows(machine, columns, len(x), generator=generator)
         fake = Encoded(drawn, columns, train)
         for i, (mean, std) in enumerate(truth.moments):  # on the scale of the table's rows
             own_mean, own_std = fake.moments[i]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from harmonium.data import Column, encode
+from harmonium.data import Column, encode, infer_columns
 from harmonium.evaluation.annealed_rows import rows_log_likelihood
 from harmonium.evaluation.crowd import N_PATTERNS, Crowd, free_energies
 from harmonium.evaluation.imputation import Filled, completed, draw_imputations, impute
 from harmonium.evaluation.moments import moments_apart
 from harmonium.evaluation.row_scores import observed_log_likelihood, score_rows
+from harmonium.evaluation.synthetic import draw_rows
 from harmonium.learning.fit_table import table_machine
 from harmonium.learning.starts.mixture import start_mixture
 from harmonium.models import RBM
@@ -145,6 +147,35 @@ def test_log_likelihood_is_in_the_units_of_the_table(rbm: RBM, generator: torch.
     x = rows((0.3, 0.2, 1))
     near, far = (score_rows(rbm, x, columns, generator=generator).log_likelihood for columns in (COLUMNS, wide))
     assert float(near - far) == pytest.approx(math.log(100), abs=1e-9)
+
+
+def test_synthetic_rows_have_the_margins_of_the_data_and_the_order_of_the_model(generator: torch.Generator) -> None:
+    """A column with a spike at 3 and a far value, tied to another: the model knows neither, its rows have both."""
+    tied = torch.randn(400, generator=generator).double()
+    odd = (2 * tied).exp()
+    odd[(odd > 1) & (odd < 5)] = 3.0
+    odd[int(tied.argmax())] = 900.0
+    table = {"tied": tied.tolist(), "odd": odd.tolist()}
+    columns = infer_columns(table)
+    x = encode(table, columns)
+    machine = table_machine(columns, 1)
+    start_mixture(machine, x)
+    made = draw_rows(machine, columns, 4000, generator=generator)
+    plain = draw_observed(machine, torch.full((4000, 2), math.nan).double(), generator=generator)
+    cells, alone = (columns[1].inverse(rows[:, 1]) for rows in (made, plain))
+    spike = float((odd == 3).double().mean())
+    error = 5 * math.sqrt(spike * (1 - spike) / 4000) + 0.04  # and the knots at its ends are 2 % of the rows apart
+    assert abs(float((cells == 3).double().mean()) - spike) < error < spike and not bool((alone == 3).any())
+    assert bool((cells > 0).all()) and 300 < float(cells.max()) <= 900
+    ranks = [rows.argsort(0).argsort(0).double() for rows in (made, x)]
+    order, of_data = (float(torch.corrcoef(r.mT)[0, 1]) for r in ranks)
+    assert abs(order - of_data) < 0.1
+    assert torch.equal(draw_rows(machine, [replace(c, quantiles=()) for c in columns], 9, generator=seeded(1)),
+                       draw_observed(machine, torch.full((9, 2), math.nan).double(), generator=seeded(1)))  # fmt: skip
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 def test_moments_of_samples(generator: torch.Generator) -> None:

@@ -20,6 +20,9 @@ COLUMN_TYPES = (*NUMERIC, *LISTED, *LEFT_OUT)
 
 EPOCH = datetime.datetime(1970, 1, 1)
 
+KNOTS = tuple(i / 20 for i in range(-70, 71))
+"""Where the quantiles of a column are kept: at the shares Φ(z) of its values."""
+
 _TINY = 1e-9  # the least argument of a power: what lies outside the domain is as improbable as the model can say
 _FAR = 1e8  # standard deviations, the most that a value is away: so that its square is a number
 
@@ -32,7 +35,8 @@ class Column:
     `y = (T(u) - mean)/std` with `u = (x - center)/unit` and T the `scale`: `linear`, `power` (Box and Cox 1964,
     `(u^λ - 1)/λ`, a logarithm for λ = 0) or `signed power` (Yeo and Johnson 2000, for both signs). `log_slope` is
     `log dy/dx`, which makes a density of y one of x. `decimals`, `low` and `high` are those of the data, which are
-    multiples of `step` in the last decimal: decoded values keep to them. Columns with `levels` become one 0/1 value
+    multiples of `step` in the last decimal: decoded values keep to them. `quantiles` are those of the training values
+    at the shares `Φ(KNOTS)`, for rows drawn to be distributed alike. Columns with `levels` become one 0/1 value
     (`binary`: the index into the two) or a one-hot block (`categorical`, `ordinal`).
     `constant`, `identifier`, `empty` and `skip` columns are not modeled. `note` says why, `place` where the
     column stands in the file.
@@ -54,6 +58,7 @@ class Column:
     step: int = 1
     low: float = -math.inf
     high: float = math.inf
+    quantiles: tuple[float, ...] = ()
     note: str = ""
     place: int = 0
 
@@ -118,6 +123,8 @@ class Column:
             values["levels"] = tuple(
                 datetime.datetime.fromisoformat(x[1]) if isinstance(x, list) else x for x in values["levels"]
             )
+        if "quantiles" in values:
+            values["quantiles"] = tuple(values["quantiles"])
         return cls(**values)
 
 

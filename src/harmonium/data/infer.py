@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from harmonium.data.column import COLUMN_TYPES, EPOCH, LEFT_OUT, LISTED, NUMERIC, Column, Value, raised
+from harmonium.data.column import COLUMN_TYPES, EPOCH, KNOTS, LEFT_OUT, LISTED, NUMERIC, Column, Value, raised
 
 Cells = Sequence[Value | None]
 
@@ -157,9 +157,20 @@ def fit_numbers(name: str, kind: str, present: Sequence[Value], chosen: Sequence
     decimals = decimals_of(every)
     step = 1 if decimals is None else step_of(every * 10.0**decimals)
     center, unit = float(x.mean()), float(x.std(correction=0))
+    straight = Column(
+        name,
+        kind,
+        center=center,
+        decimals=decimals,
+        step=step,
+        low=low,
+        high=high,
+        quantiles=quantiles_of(x),
+        note=note,
+    )
     if not unit > 1e-12 * max(1.0, abs(center)):
-        return Column(name, kind, center=center, decimals=decimals, step=step, low=low, high=high, note=note)
-    straight = Column(name, kind, center=center, unit=unit, decimals=decimals, step=step, low=low, high=high, note=note)
+        return straight
+    straight = replace(straight, unit=unit)
     if kind == "date" or len(x) < 10:
         return straight
     if low >= 0 and kind != "real":
@@ -175,7 +186,7 @@ def fit_numbers(name: str, kind: str, present: Sequence[Value], chosen: Sequence
     words = f"power {power:g}" if power else "log scale"
     note = "; ".join(filter(None, [note, f"skewed: {words}"]))
     mean, std = float(y.mean()), float(y.std(correction=0))
-    return Column(name, kind, (), scale, power, center, unit, mean, std, decimals, step, low, high, note)
+    return replace(straight, scale=scale, power=power, center=center, unit=unit, mean=mean, std=std, note=note)
 
 
 def best_power(u: Tensor, scale: str) -> tuple[float, float]:
@@ -194,6 +205,20 @@ def best_power(u: Tensor, scale: str) -> tuple[float, float]:
     return best, nats(best) - nats(1.0)
 
 
+def quantiles_of(x: Tensor) -> tuple[float, ...]:
+    """Return the values at the shares `Φ(KNOTS)`, between neighbors in proportion (Hazen's rule: the i-th of n is at
+    the share `(i - ½)/n`).
+
+    >>> quantiles_of(torch.tensor([3.0, 1.0, 2.0]))[70]
+    2.0
+    """
+    ordered = x.double().sort().values
+    place = (torch.special.ndtr(torch.tensor(KNOTS, dtype=torch.float64)) * len(x) - 0.5).clamp(0, len(x) - 1)
+    below = place.long()
+    above = (below + 1).clamp_max(len(x) - 1)
+    return tuple(ordered[below].lerp(ordered[above], place - below).tolist())
+
+
 def step_of(x: Tensor) -> int:
     """Return the greatest common divisor of whole numbers, 1 if all are 0.
 
@@ -204,13 +229,13 @@ def step_of(x: Tensor) -> int:
 
 
 def decimals_of(x: Tensor) -> int | None:
-    """Return to how many decimals all numbers are rounded, None for more than 6.
+    """Return to how many decimals all numbers are rounded, None for more than 12.
 
     >>> decimals_of(torch.tensor([1.5, 2.25, 3.0], dtype=torch.float64))
     2
     """
-    for decimals in range(7):
-        step = 10.0**decimals
-        if bool(((x * step).round() - x * step).abs().le(1e-9 * (x * step).abs().clamp_min(1.0)).all()):
+    for decimals in range(13):
+        scaled = x * 10.0**decimals
+        if bool((scaled.round() - scaled).abs().le(4e-15 * scaled.abs().clamp_min(1e4)).all()):  # 18 last digits
             return decimals
     return None

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from harmonium.data.column import Column
+from harmonium.evaluation.synthetic import draw_rows
 from harmonium.models import RBM
-from harmonium.models.observed import counted_log_z, draw_observed, observed_energy
+from harmonium.models.observed import counted_log_z, observed_energy
 
 N_DRAWS = 1000
 """How many rows of the model say what is usual."""
@@ -29,13 +30,13 @@ _ROWS, _FAR = 4096, 1e6  # standard deviations: what is farther away is not odde
 
 
 class Crowd:
-    """Rows drawn from a model of a table, beside which others are more or less odd.
+    """Rows drawn from a model of a table (`draw_rows`), beside which others are more or less odd.
 
     A *memory* of the rows m_1 … m_n is the RBM of Gaussian visible units of width h and one hidden category whose
     weights they are, a modern Hopfield network (Ramsauer et al. 2021); its free energy at x is
-    `-log Σ_k e^{-|x - m_k|²/2h²}`: with a small h the distance to the nearest, with a large one to the middle of all. Few
-    rows a memory and many memories, averaged, as isolation forests do (Liu et al. 2008): odd rows, if the model
-    has learned some, are too few in each to be company for each other.
+    `-log Σ_k e^{-|x - m_k|²/2h²}`: with a small h the distance to the nearest, with a large one to the middle of all.
+    Few rows a memory and many memories, averaged, as isolation forests do (Liu et al. 2008): odd rows, if the model has
+    learned some, are too few in each to be company for each other.
 
     Distances are those of cells in the units of the table, in standard deviations; of ordered levels, their numbers;
     of other levels χ², divided such that every column has the same spread. Unknown cells are left out of them.
@@ -43,9 +44,7 @@ class Crowd:
 
     def __init__(self, rbm: RBM, columns: Sequence[Column], *, generator: torch.Generator | None = None) -> None:
         self.rbm, self.columns = rbm, [column for column in columns if column.width]
-        n = N_DRAWS + N_MEMORIES * N_PATTERNS
-        rows = rbm.weight.new_full((n, sum(column.width for column in self.columns)), math.nan)
-        drawn = torch.cat([draw_observed(rbm, part, generator=generator) for part in rows.split(_ROWS)])
+        drawn = draw_rows(rbm, self.columns, N_DRAWS + N_MEMORIES * N_PATTERNS, generator=generator)
         self.usual = drawn[:N_DRAWS]
         blocks = [_places(column, x, clamp=True) for column, x in zip(self.columns, self._blocks(drawn), strict=True)]
         self.means, self.scales = zip(*map(_moments, self.columns, blocks), strict=True)
@@ -99,7 +98,7 @@ class Crowd:
 def free_energies(x: Tensor, memories: Tensor, n_columns: int) -> Tensor:
     """Return `-log Σ_k e^{-|x - m_k|²/2h²}`, averaged over memories, for each width h, `(N_WIDTHS, n)`.
 
-    Two rows are `√(2 n_columns)` apart, as a rule: so wide is the widest, and each of the others half of the one before.
+    Two rows are `√(2 n_columns)` apart, as a rule: so wide is the widest, each of the others half of the one before.
     The sum over k is that of `u_k^{4^i}` with `u = e^{-|x - m|²/2h²}` of the widest, relative to the nearest.
     """
     total = x.new_zeros(N_WIDTHS, len(x))

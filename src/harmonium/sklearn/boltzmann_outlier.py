@@ -15,7 +15,7 @@ from harmonium.sklearn.table_estimator import TableEstimator
 
 
 class BoltzmannOutlier(OutlierMixin, TableEstimator):
-    """Outliers are rows that are odd beside rows of the model (`harmonium.evaluation.crowd`), as `harmonium score` has it.
+    """Outliers are rows that are odd beside rows of the model (`harmonium.evaluation.crowd.Crowd`).
 
     `decision_function` is negative for outliers. `contamination` is the share of the training rows that count as such;
     the other parameters are those of `BoltzmannDensity`, which returns nats. A row with NaN is judged by the values

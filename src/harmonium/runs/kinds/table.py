@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from torch import Tensor
 from harmonium.data import Data, log_slopes
 from harmonium.evaluation.moments import moments_apart
 from harmonium.evaluation.row_scores import observed_log_likelihood
+from harmonium.evaluation.synthetic import draw_rows
 from harmonium.learning import Training
 from harmonium.learning.choose_mixture import choose_mixture
 from harmonium.learning.fit_table import BATCH_SIZE, N_STARTS, RATE, n_epochs, observed_nats, table_machine
@@ -112,9 +112,9 @@ class TableKind(Kind[TableSettings]):
     def draw(
         self, trained: Trained, n: int, *, n_steps: int, y: int | None = None, generator: torch.Generator
     ) -> Tensor:
-        """Return `n` rows, drawn exactly: there are no chains, and no steps."""
+        """Return `n` rows, drawn exactly, their numbers distributed as those of the data: there are no chains."""
         self.refuse_class(y)
-        return self.fill_in(trained, torch.full((n, *trained.shape), math.nan), n_steps=n_steps, generator=generator)
+        return draw_rows(trained.model, trained.data.columns, n, generator=generator)
 
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
         """Return rows with unknown values drawn given the others, exactly."""
