@@ -6,12 +6,15 @@ import datetime
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
 from harmonium.data import Column, decode, encode, infer_columns, load, log_slopes, read_columns, read_table
+from harmonium.data.csv_file import parse_cells
+from harmonium.data.infer import decimals_of
 
 TEXT = """age,smokes,color,stars,code
 31.5,yes,red,1,100
@@ -232,7 +235,7 @@ def test_parquet(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds list.* values"):
         read_table(path)
     path.write_bytes(b"PAR1 nothing")
-    with pytest.raises(ValueError, match="not a readable Parquet file"):
+    with pytest.raises(ValueError, match="not a Parquet file that can be read"):
         read_table(path)
 
 
@@ -244,3 +247,58 @@ def test_load_scales_on_the_training_split(tmp_path: Path, generator: torch.Gene
     assert torch.allclose(data.train.mean(0), torch.zeros(2).double(), atol=1e-5)
     assert torch.allclose(data.train.std(0, correction=0), torch.ones(2).double(), atol=1e-5)
     assert data.test is not None and not torch.allclose(data.test.mean(0), torch.zeros(2).double(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "value"),
+    [
+        (["2020-01-05T10:00:00Z", "2020-01-06T12:00:00+02:00"], datetime.datetime(2020, 1, 5, 10)),
+        (["2020-01-05 10:00:00.250", "2020-01-06 10:00:00"], datetime.datetime(2020, 1, 5, 10, 0, 0, 250000)),
+        (["\N{MINUS SIGN}7.5", "1"], -7.5),
+        (["1,032.5", "12"], 1032.5),
+        (["7,58", "12"], 7.58),
+        (["#DIV/0!", "2"], None),
+    ],
+)
+def test_spellings_of_cells(cells: list[str], value: object) -> None:
+    assert parse_cells(cells)[0] == value
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("{}.5%", "numbers with a sign or a unit, such as '0.5%'"),
+        ("$ {}", "numbers with a sign or a unit"),
+        ("{} kg", "numbers with a sign or a unit"),
+        ("{}", "in 1 of 30 cells, other text, such as 'unknown'"),
+    ],
+)
+def test_numbers_in_disguise_are_not_left_out_in_silence(cell: str, words: str) -> None:
+    cells = [cell.format(i) for i in range(29)] + ["unknown" if cell == "{}" else cell.format(29)]
+    with pytest.raises(ValueError, match=re.escape(words)):
+        infer_columns({"x": cells, "y": [0, 1] * 15})
+    columns = infer_columns({"x": [f"{i}{'ab'[i % 2]}" for i in range(30)], "y": [0, 1] * 15})
+    assert columns[0].type == "identifier"  # the control: letters that differ are part of a name
+
+
+def test_whole_numbers_that_no_float_holds(tmp_path: Path) -> None:
+    columns = {c.name: c for c in infer_columns({"x": [10**20 + i for i in range(30)], "y": [0, 1, 2] * 10})}
+    assert columns["x"].type == "identifier" and "15 digits" in columns["x"].note
+    with pytest.raises(ValueError, match="more than 308 digits"):
+        encode({"a": [10**400]}, [Column("a", "real")])
+    with pytest.raises(ValueError, match="the table has one row"):
+        infer_columns({"a": [1], "b": [2]})
+    for text, words in (("x\n7,58\n1,5\n", None), ("x,y\n1,2\0\n", "bytes that are 0")):
+        (tmp_path / "t.csv").write_text(text)
+        if words is None:
+            assert read_columns(tmp_path / "t.csv") == {"x": [7.58, 1.5]}
+        else:
+            with pytest.raises(ValueError, match=words):
+                read_columns(tmp_path / "t.csv")
+
+
+def test_decimals_of_small_numbers() -> None:
+    """Seven decimals, as in breast cancer's mean concavity; numbers with all digits have none."""
+    assert decimals_of(torch.tensor([0.0009737, 0.3001], dtype=torch.float64)) == 7
+    assert decimals_of(torch.tensor([0.1 + 0.2, 0.5], dtype=torch.float64)) == 1
+    assert decimals_of(torch.tensor([math.pi, 1.0], dtype=torch.float64)) is None

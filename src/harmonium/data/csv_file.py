@@ -21,7 +21,8 @@ Table = dict[str, list[Value | None]]
 
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil", "?", "-", "--", ".", "#n/a", "#na", "#null!",
-     "missing", "nat"}
+     "#value!", "#div/0!", "#ref!", "missing", "nat", "n/d", "n.d.", "..", "...", "-nan", "1.#ind", "-1.#ind",
+     "1.#qnan", "(null)"}
 )  # fmt: skip
 """The spellings of a missing value, in lower case."""
 
@@ -29,6 +30,7 @@ SEPARATORS = ("\t", ";", "|", ",")
 DATES = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 
 _COMMA = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+")
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 _N_SNIFFED = 50
 
 CELL = 100
@@ -42,6 +44,8 @@ def read_csv(path: Path) -> Table:
     text = decoded(path)
     if not text.strip():
         raise ValueError(f"{path} is empty.")
+    if "\0" in text:
+        raise ValueError(f"{path} holds bytes that are 0: it is not text, or its end was never written.")
     separator = sniffed(text)
     n_cells = text.count(separator) + text.count("\n") + 1
     if path.suffix == ".gz":
@@ -123,18 +127,27 @@ def sniffed(text: str) -> str:
     for separator, found in counts.items():
         if found[0] > 0 and len(set(found)) == 1:
             return separator
+    numbers = [line.strip() for line in lines[1:]]
+    if "," not in lines[0] and any(map(_COMMA.fullmatch, numbers)) and all(map(_is_written_with_commas, numbers)):
+        return ";"  # one column of numbers with decimal commas
     return max(reversed(SEPARATORS), key=lambda separator: counts[separator][0])
 
 
 def parse_cells(cells: Sequence[str], *, commas: bool = False) -> list[Value | None]:
     """Return a column of text as whole numbers if all its cells are, else as numbers, else as dates, else as text.
 
-    >>> parse_cells(["1,5", "NA", "1.002,25"], commas=True)
-    [1.5, None, 1002.25]
+    A comma is one of decimals; where commas separate (not `commas`) and it stands before three digits, of thousands.
+
+    >>> parse_cells(["1,5", "NA", "1.002,25"], commas=True), parse_cells(["1,002.25", "7"])
+    ([1.5, None, 1002.25], [1002.25, 7.0])
     """
+    cells = [cell.replace("\N{MINUS SIGN}", "-") if cell.startswith("\N{MINUS SIGN}") else cell for cell in cells]
     missing = [cell.lower() in MISSING for cell in cells]
     known = [cell for cell, gone in zip(cells, missing, strict=True) if not gone]
-    if commas and any("," in cell for cell in known) and all(map(_is_written_with_commas, known)):
+    has_commas = any("," in cell for cell in known)
+    if has_commas and not commas and all(_THOUSANDS.fullmatch(cell) or is_number(cell) for cell in known):
+        known = [cell.replace(",", "") for cell in known]
+    elif has_commas and all(map(_is_written_with_commas, known)):
         known = [cell.replace(".", "").replace(",", ".") if "," in cell else cell for cell in known]
     values = iter(_parsed(known))
     return [None if gone else next(values) for gone in missing]
@@ -155,7 +168,14 @@ def _parsed(known: list[str]) -> list[Value]:
             return [datetime.datetime.strptime(cell, form) for cell in known]
         except ValueError:
             continue
-    return list(known)
+    try:
+        return [_in_utc(datetime.datetime.fromisoformat(cell)) for cell in known]  # zones, parts of seconds
+    except ValueError:
+        return list(known)
+
+
+def _in_utc(when: datetime.datetime) -> datetime.datetime:
+    return when if when.tzinfo is None else when.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
 def is_number(cell: str) -> bool:

@@ -18,12 +18,17 @@ Cells = Sequence[Value | None]
 MAX_ORDINAL, MAX_LEVELS = 12, 100
 """The most distinct whole numbers that are taken for an order of levels, and texts for categories."""
 
+MAX_WHOLE = 10**15
+"""Whole numbers beyond it are names: arithmetic would lose their last digits."""
+
 SENTINELS = (-999, -9999, -99999)
 """Numbers that mean a missing value where all others are at least 0."""
 
 GAIN = 3.0
 """How many nats of all training cells a bent scale must gain over a straight one."""
 
+_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
+_WITH_UNIT = rf"([^\w\s]?)\s?{_NUMBER}\s?([^\w\s]|[a-zA-Zµ°/]{{1,4}})?"
 _POWERS = [i / 10 for i in range(21)]
 
 
@@ -44,6 +49,8 @@ def infer_columns(
         replace(fit_column(name, cells, types.get(name), rows), place=place)
         for place, (name, cells) in enumerate(table.items())
     ]
+    if len(next(iter(table.values()))) == 1 and not types:
+        raise ValueError("the table has one row: there is nothing to learn how values differ from. Give more rows.")
     if all(column.type in LEFT_OUT for column in columns):
         raise ValueError("all columns are left out: nothing is left to model.")
     return tuple(sorted(columns, key=lambda column: (not column.is_numeric, column.place)))
@@ -88,6 +95,8 @@ def infer_type(name: str, cells: Sequence[Value]) -> tuple[str, str]:
         return infer_text(name, [str(cell) for cell in cells], n_distinct)
     if any(isinstance(cell, datetime.datetime) for cell in distinct):
         return "date", "in days"
+    if any(isinstance(cell, int) and abs(cell) > MAX_WHOLE for cell in distinct) and 2 * n_distinct > n:
+        return "identifier", "whole numbers of more than 15 digits: left out"
     numbers = [float(cell) for cell in distinct]  # type: ignore[arg-type]
     whole = all(number.is_integer() for number in numbers)
     if whole and n_distinct == n > 20 and (_is_name_of_id(name) or _is_numbering(numbers)):
@@ -102,6 +111,18 @@ def infer_type(name: str, cells: Sequence[Value]) -> tuple[str, str]:
 def infer_text(name: str, cells: Sequence[str], n_distinct: int) -> tuple[str, str]:
     """Return the type of a column of text: categories, identifiers (left out), or free text, which is an error."""
     n = len(cells)
+    others = [cell for cell in cells if not re.fullmatch(_NUMBER, cell)]
+    if n_distinct > 20 and len(others) < n / 2:
+        raise ValueError(
+            f"column {name!r} holds numbers and, in {len(others)} of {n} cells, other text, such as {others[0]!r}. "
+            f"Leave cells empty that are missing; or choose --columns {name}=categorical, or {name}=skip."
+        )
+    units = {(m[1], m[4]) if (m := re.fullmatch(_WITH_UNIT, cell)) else None for cell in cells}
+    if n_distinct > 20 and len(units) == 1 and None not in units:
+        raise ValueError(
+            f"column {name!r} holds numbers with a sign or a unit, such as {cells[0]!r}. Write the numbers alone, or "
+            f"leave the column out with --columns {name}=skip."
+        )
     spaced = sum(" " in cell for cell in cells) > n / 2
     if n_distinct > 20 and n_distinct > 0.9 * n and not spaced:
         return "identifier", f"{n_distinct} distinct texts in {n} rows: left out"
@@ -138,9 +159,13 @@ def as_numbers(name: str, cells: Sequence[Value], kind: str) -> Tensor:
         raise ValueError(
             f"column {name!r} cannot be {kind}: it holds the text {text!r}. Repair it, or choose categorical."
         )
-    numbers = [
-        (cell - EPOCH).total_seconds() / 86400 if isinstance(cell, datetime.datetime) else float(cell) for cell in cells
-    ]
+    try:
+        numbers = [
+            (cell - EPOCH).total_seconds() / 86400 if isinstance(cell, datetime.datetime) else float(cell)
+            for cell in cells
+        ]
+    except OverflowError as error:
+        raise ValueError(f"column {name!r} holds a whole number of more than 308 digits. Repair it.") from error
     x = torch.tensor(numbers, dtype=torch.float64)
     if bool(x.isinf().any()):
         raise ValueError(f"column {name!r} holds infinite values. Replace them, or leave the cells empty.")
@@ -225,7 +250,7 @@ def step_of(x: Tensor) -> int:
     >>> step_of(torch.tensor([2700.0, 3450.0, 3725.0]))
     25
     """
-    return math.gcd(*x.round().long().tolist()) or 1
+    return math.gcd(*map(int, x.round().tolist())) or 1
 
 
 def decimals_of(x: Tensor) -> int | None:

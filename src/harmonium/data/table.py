@@ -160,10 +160,10 @@ def decode(x: Tensor, columns: Sequence[Column]) -> Table:
 
 
 def as_cells(column: Column, y: Tensor) -> list[Value]:
-    """Return the numbers of a column as cells: whole ones as integers, days as dates."""
+    """Return the numbers of a column as cells: whole ones as integers, days as dates to the second."""
     numbers = column.inverse(y).tolist()
     if column.type == "date":
-        return [EPOCH + datetime.timedelta(days=number) for number in numbers]
+        return [EPOCH + datetime.timedelta(seconds=round(86400 * number)) for number in numbers]
     if column.decimals is None:
         return list(numbers)
     return [int(number) if column.decimals == 0 else round(number, column.decimals) for number in numbers]
