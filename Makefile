@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup fuzz test coverage fast lint types imports format demo bench clean
+.PHONY: help setup fuzz test coverage fast lint types imports format docs notebooks demo bench clean
 
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
 WORKERS ?= 2
-CODE := $(wildcard src tests examples benchmarks setup.py)
+CODE := $(wildcard src tests examples benchmarks docs/tools setup.py)
 
 # The public data sets, where they are kept beside the checkout; tests that need them skip otherwise.
 ifneq ($(wildcard ../shared/data),)
@@ -27,7 +27,7 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "== setup"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e ".[all,dev]"
+	@$(BIN)/python -m pip install -q -c constraints.txt -e ".[all,dev,docs]"
 	@touch $@
 
 test: lint types imports ## lint, types, imports, and the tests
@@ -58,6 +58,15 @@ format: setup ## ruff: fix and format in place
 	@$(BIN)/ruff check -q --fix $(CODE)
 	@$(BIN)/ruff format -q $(CODE)
 
+docs: setup ## the site of the documentation, into site/; every link must hold
+	@echo "== docs"
+	@$(BIN)/python -m docs.tools.notebooks --check
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	@echo "site/index.html"
+
+notebooks: setup ## the notebooks of the tutorials, made from their pages and run
+	@PATH="$(abspath $(BIN)):$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m docs.tools.notebooks
+
 demo: setup ## the demonstration of the command line
 	@$(BIN)/harmonium demo
 
@@ -74,6 +83,6 @@ fuzz: setup ## hostile inputs for every reader and command: make fuzz ARGS="--mu
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.hostile $(ARGS)
 
 clean: ## remove virtual environments, caches and builds
-	@rm -rf $(VENV) $(BENCH) build dist src/harmonium/_native* .coverage .coverage.* htmlcov
+	@rm -rf $(VENV) $(BENCH) build dist site src/harmonium/_native* .coverage .coverage.* htmlcov
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,4 +1,4 @@
-"""What MkDocs does beyond reading pages: formulas as MathML, the reference of rooms and commands, pages from the root."""
+"""What MkDocs does beyond reading pages: formulas as MathML, rooms and commands, pages from the root."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
     python -m docs.tools.notebooks            write docs/notebooks/*.ipynb, and run them
     python -m docs.tools.notebooks --check    say whether they are those of the pages
 
-Prose becomes Markdown, Python becomes code, commands become `!harmonium …`. What a page shows as printed text and as pictures of its own
-is left out: the notebook makes it anew.
+Prose becomes Markdown, Python becomes code, commands become `!harmonium …`. What a page shows as printed text and as
+pictures of its own is left out: the notebook makes it anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import nbformat
 
-from docs.tools.pages import DOCS, Block, blocks
+from docs.tools.pages import DOCS, ROOT, Block, blocks
 
 TUTORIALS = ("teacher", "practitioner", "researcher")
 _SAVED = re.compile(r'^(\s*)(.+)\.savefig\("[\w-]+\.png"\)$', re.MULTILINE)
@@ -45,6 +45,7 @@ def cells_of(page: Path) -> list[Any]:
         elif not (block.language == "text" and block.follows):
             cells.append(nbformat.v4.new_markdown_cell(text[block.start : block.end]))
     prose(text[end:])
+    cells.insert(1, nbformat.v4.new_code_cell("%matplotlib inline"))  # below the title: figures appear
     for i, cell in enumerate(cells):
         cell["id"] = f"{page.stem}-{i}"
     return cells
@@ -97,8 +98,9 @@ def write(name: str) -> None:
         cell.get("metadata", {}).pop("execution", None)  # times of this machine
         for output in cell.get("outputs", []):
             if "text" in output:
-                output["text"] = output["text"].replace(folder, ".")
+                output["text"] = output["text"].replace(folder, ".").replace(f"{ROOT}/", "")
     made["metadata"].pop("language_info", None)
+    path_of(name).parent.mkdir(exist_ok=True)
     nbformat.write(made, path_of(name))
 
 

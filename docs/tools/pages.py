@@ -62,12 +62,13 @@ def blocks(page: Path) -> list[Block]:
 
 
 def run_page(
-    page: Path, folder: Path, *, shell: bool = True, change: Callable[[str], str] = lambda text: text
+    page: Path, folder: Path, *, change: Callable[[str], str] = lambda text: text
 ) -> Iterator[tuple[Block, str]]:
     """Run the blocks of a page one after the other in a folder, and yield each with what it printed.
 
-    Python blocks share their names; commands run in this process. `change` is applied to the text of each block first.
-    The data files of the documents are put into the folder.
+    Python blocks share their names. Commands run, in this process, on tutorials only: elsewhere they are examples of
+    what one may call. `change` is applied to the text of each block first. The data files of the documents are put into
+    the folder.
     """
     for file in (DOCS / "data").iterdir():
         shutil.copy(file, folder)
@@ -77,8 +78,8 @@ def run_page(
         with contextlib.chdir(folder), contextlib.redirect_stdout(printed), narrow():
             if block.language == "python":
                 place = f"{page.relative_to(ROOT)}, {block.heading}"
-                exec(compile(change(block.text), place, "exec"), namespace)  # noqa: S102  (our own pages)
-            elif block.language == "sh" and shell:
+                exec(compile(change(block.text), place, "exec"), namespace)
+            elif block.language == "sh" and page.parent.name == "tutorials":
                 for words in Block("sh", change(block.text), "", 0, 0, False).commands:
                     call(words)
         yield block, printed.getvalue()

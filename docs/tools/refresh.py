@@ -2,8 +2,9 @@
 
     python -m docs.tools.refresh tour tutorials/teacher gallery
 
-A page `docs/tutorials/teacher.md` that saves `recall.png` gets it as `docs/images/teacher/recall.png`. A block of text right
-after one of Python is what that one prints, and is written anew; after commands it is an excerpt, and left to its author.
+A page `docs/tutorials/teacher.md` that saves `recall.png` gets it as `docs/images/teacher/recall.png`. A block of text
+right after one of Python is what that one prints, and is written anew; after commands it is an excerpt, and left to its
+author.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def keep(file: Path, target: Path) -> None:
 def write_outputs(page: Path, ran: list[tuple[Block, str]]) -> None:
     """Put what Python blocks printed into the blocks of text right after them, from the last to the first."""
     text = page.read_text(encoding="utf-8")
-    for (before, printed), (block, _) in reversed(list(zip(ran, ran[1:]))):
+    for (before, printed), (block, _) in reversed(list(zip(ran, ran[1:], strict=False))):
         if block.language == "text" and block.follows and before.language == "python":
             lines = "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
             text = f"{text[: block.start]}```text\n{lines}\n```{text[block.end :]}"
