@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "using.info_command",
         "Show versions, threads, kinds of models and data sets, with what to put where for those that are missing.",
     ),
+    "fetch": ("fetching.fetch_command", "Fetch public data sets by name into the data directory."),
     "reproduce": ("reproduce.group", "Repeat published experiments."),
 }
 """Each command: where it is in `harmonium.cli`, and the first line of its help."""

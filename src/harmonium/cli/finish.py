@@ -17,6 +17,10 @@ def finish(run: Run, show: Show) -> None:
         signals.done(f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}")
         show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
         show.line(f"trained {training.epoch} epochs, {training.update:,} updates in {training.seconds:.1f} s")
+        if run.config.training.patience:
+            best = run.metrics()[-1]["best_epoch"]
+            ended = "its patience ended: " if run.stopped_early else ""
+            show.line(f"{ended}the model is that of epoch {best}, the best by validation likelihood")
         if run.config.run.evaluate:
             show.line("evaluating …")
             scores = evaluate(run)

@@ -20,9 +20,12 @@ from harmonium.cli.printable import printable
 from harmonium.data import Column as TableColumn
 from harmonium.learning import Callback, Training
 from harmonium.runs import Config, Kind, Run
+from harmonium.runs.config import departures
 
 _SECONDS = 1.0  # between two plain lines, and a tenth of the time so far
 _REFRESH = 0.1  # between two moves of the bar
+_WIDTH = 80  # columns of a plain line
+_BAR = 36  # columns that the bar and its numbers take
 
 
 class Show:
@@ -59,11 +62,19 @@ class Show:
         self.table(table)
         self.line("Overrule a type with --columns name=type,name=skip.")
 
-    def config(self, folder: Path, config: Config) -> None:
-        """Print the whole resolved configuration."""
+    def config(self, folder: Path, config: Config, *, whole: bool = False) -> None:
+        """Print what differs from the recipe, or the whole configuration."""
         self.event("config", folder=str(folder), config=config.model_dump())
-        self.line(f"# {folder / 'config.toml'}")
-        self.line(config.to_toml())
+        if whole:
+            self.line(f"# {folder / 'config.toml'}")
+            self.line(config.to_toml())
+            return
+        differ = departures(config)
+        name = Path(config.data.name).name
+        self.line(f"{config.model.kind} on {name}, settings of the recipe{' but for' if differ else ''}")
+        for setting, (value, usual) in differ.items():
+            self.line(f"  {setting} = {value}" + (f"  (recipe: {usual})" if usual not in (None, "", [], {}) else ""))
+        self.line(f"all settings: {folder / 'config.toml'}, or --show-config")
 
     def scores(self, run: Run, scores: dict[str, Any]) -> None:
         """Print the scores of a run, as its kind of model says them."""
@@ -118,9 +129,8 @@ class Lines(Callback):
         now = time.monotonic()
         if now - self.last >= max(_SECONDS, 0.1 * (now - self.start)) or training.epoch in (1, training.epochs):
             self.last = now
-            self.show.line(
-                f"epoch {training.epoch}/{training.epochs}  update {training.update}  {monitors(record, self.watched)}"
-            )
+            text = monitors(record, self.watched, max(40, _WIDTH - len(f"epoch {training.epoch}/{training.epochs}  ")))
+            self.show.line(f"epoch {training.epoch}/{training.epochs}  {text}")
 
 
 class Bar(Callback):
@@ -139,7 +149,7 @@ class Bar(Callback):
 
     def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
         """Show the monitors."""
-        text = monitors(record, self.watched)
+        text = monitors(record, self.watched, self.bar.console.width - _BAR)
         self.bar.update(self.task, completed=training.epoch, total=training.epochs, description=text)
 
 
@@ -160,11 +170,15 @@ def values_of(column: TableColumn) -> str:
     return f"{levels} … ({len(column.levels)})" if len(column.levels) > 4 else levels
 
 
-def monitors(record: dict[str, Any], watched: Mapping[str, str]) -> str:
-    """Return the monitors of a record in one line; a count of 0 is left out.
+def monitors(record: dict[str, Any], watched: Mapping[str, str], width: int = _WIDTH) -> str:
+    """Return the monitors of a record in one line, the most telling first; what does not fit is left out as a whole.
+
+    A count of 0 is left out, too.
 
     >>> monitors({"epoch": 1, "reconstruction": 0.25, "r_hat": 1.0}, Kind.watched)
     'reconstruction 0.25  R-hat 1.00'
+    >>> monitors({"epoch": 1, "reconstruction": 0.25, "r_hat": 1.0}, Kind.watched, 25)
+    'reconstruction 0.25'
     """
     found = {name: record.get(name) for name in watched}
     parts = [
@@ -174,4 +188,6 @@ def monitors(record: dict[str, Any], watched: Mapping[str, str]) -> str:
     ]
     if record.get("dead"):
         parts.append(f"dead {record['dead']}/{record['n_hidden']}")
+    while len(parts) > 1 and len("  ".join(parts)) > width:
+        parts.pop()
     return "  ".join(parts)

@@ -58,6 +58,10 @@ def train_command(
         ),
     ] = None,
     overwrite: Overwrite = False,
+    show_config: Annotated[
+        bool,
+        typer.Option("--show-config", help="Print every setting, not only those that differ from the recipe."),
+    ] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -88,7 +92,7 @@ def train_command(
     data = str(flags["data"] or chosen(laid, "data", "name") or "")
     kind = flags["model"] or chosen(laid, "model", "kind") or default_kind(data)
     given = merge(flag_settings(flags, str(kind)), assigned)
-    start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet))
+    start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet), show_config)
 
 
 def resume_command(
@@ -197,14 +201,14 @@ def shaded(images: Tensor, n_columns: int) -> list[str]:
     return lines[:-1] if len(images) <= n_columns else lines
 
 
-def start(config: Config, output: Path | None, overwrite: bool, show: Show) -> Run:
+def start(config: Config, output: Path | None, overwrite: bool, show: Show, whole: bool = False) -> Run:
     """Make the run of a configuration and train it."""
     folder = next_folder(RUNS, config) if output is None else output
     config = settled(config)
     prepared = prepare(config)
     show.columns(prepared.data.columns)
     config = KINDS[config.model.kind].choose(config, prepared, show.line)
-    show.config(folder, config)
+    show.config(folder, config, whole=whole)
     build_training(config, prepared)  # what is wrong with data or settings is said before a folder is made
     run = Run.create(folder, config, overwrite=overwrite)
     run.prepared = prepared

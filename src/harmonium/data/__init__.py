@@ -7,6 +7,7 @@ from harmonium.data.cifar import read_cifar
 from harmonium.data.column import Column
 from harmonium.data.directory import DataDirectory, MissingDataError
 from harmonium.data.extras import MissingExtraError
+from harmonium.data.fetch import fetch
 from harmonium.data.films import bouncing_balls
 from harmonium.data.idx import read_idx
 from harmonium.data.images import read_images
@@ -53,6 +54,7 @@ __all__ = [
     "dequantize",
     "draw_patches",
     "encode",
+    "fetch",
     "infer_columns",
     "ising",
     "ising_law",

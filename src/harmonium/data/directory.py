@@ -10,6 +10,9 @@ from harmonium.data.checksums import verify
 
 VARIABLE = "HARMONIUM_DATA"
 
+FETCHED = ("mnist", "fashion-mnist", "binarized-mnist")
+"""The data sets that `harmonium fetch` brings."""
+
 
 class MissingDataError(FileNotFoundError, ValueError):
     """A file of a data set is not there; the message says which file to put where."""
@@ -52,7 +55,9 @@ class DataDirectory:
             where = f"The data directory {root} does not exist"
         else:
             where = f"The data directory is {root}, which does not hold it"
+        name = relatives[0].partition("/")[0]
+        fetched = f", or fetch it with: harmonium fetch {name}" if name in FETCHED else ""
         return (
-            f"Missing data file: put it at {places}. {where}. "
+            f"Missing data file: put it at {places}{fetched}. {where}. "
             f"Choose the directory with --data-dir (`data_dir=` in Python) or the environment variable {VARIABLE}."
         )

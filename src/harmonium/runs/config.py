@@ -26,6 +26,9 @@ SHARED = ("data", "model", "training", "run")
 MAX_BYTES, MAX_DOTS = 2**18, 64
 """The size of a TOML file, and of a key in it: a parser takes memory with the square of the latter."""
 
+OF_THE_MACHINE = ("data.data_dir", "run.threads")
+"""Settings that say where a run is, not what it does."""
+
 
 class ConfigError(ValueError):
     """The configuration is not one; the message has a line for each thing to change."""
@@ -65,6 +68,32 @@ def refuse_options(config: Config, kind: AnyKind) -> None:
         if name not in known:
             there = f"There are: {', '.join(known)}." if known else "There are none for this model."
             raise ConfigError(f"[model] options.{name} is not a setting. {there}")
+
+
+def departures(config: Config) -> dict[str, tuple[Any, Any]]:
+    """Return the settings that are not those of the recipe for its data and its kind: its value, and the recipe's.
+
+    >>> departures(resolve({"data": {"name": "moons"}, "model": {"kind": "gaussian-rbm", "n_hidden": 8}}))
+    {'model.n_hidden': (8, 16)}
+    """
+    recipe = flat(resolve({"data": {"name": config.data.name}, "model": {"kind": config.model.kind}}).model_dump())
+    own = {name: value for name, value in flat(config.model_dump()).items() if name not in OF_THE_MACHINE}
+    return {name: (value, recipe.get(name)) for name, value in own.items() if value != recipe.get(name)}
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by their dotted names.
+
+    >>> flat({"run": {"seed": 1}})
+    {'run.seed': 1}
+    """
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
 
 
 def default_kind(data: str) -> str:

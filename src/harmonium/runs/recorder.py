@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from harmonium.learning import Callback, Training
-from harmonium.learning.monitors import KeepBest
+from harmonium.learning.monitors import KeepBest, Patience
 from harmonium.learning.state import restore, snapshot
 from harmonium.learning.state_check import check_state
 from harmonium.learning.transforms import ParameterAverage
@@ -121,4 +121,7 @@ def final_parameters(training: Training) -> State:
     for transform in training.transforms:
         if isinstance(transform, ParameterAverage):
             state |= transform.average
+    for monitor in training.monitors:
+        if isinstance(monitor, Patience):  # the best epoch's, averages included
+            state |= monitor.best
     return state

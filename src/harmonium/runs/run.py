@@ -165,8 +165,15 @@ class Run(RunFolder):
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are done."""
-        return self.n_epochs >= self.config.training.epochs and (self.folder / MODEL).is_file()
+        """Whether all epochs are done, or the patience of the run has ended."""
+        done = self.n_epochs >= self.config.training.epochs or self.stopped_early
+        return done and (self.folder / MODEL).is_file()
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether validation data ended it before its last epoch."""
+        records, patience = self.metrics(), self.config.training.patience
+        return bool(patience and records and records[-1]["epoch"] - records[-1]["best_epoch"] >= patience)
 
 
 def settled(config: Config) -> Config:

@@ -124,6 +124,11 @@ class TrainingSection(Section):
         default=0.0, ge=0, lt=1, description="Memory of the parameter average, such as 0.999; 0 is off."
     )
     track_likelihood: bool = True
+    patience: int = Field(
+        default=0,
+        ge=0,
+        description="Stop after so many epochs without a better validation likelihood, and keep the best; 0 is off.",
+    )
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("objective")

@@ -10,6 +10,7 @@ from harmonium.learning.monitors.joint_curves import JointCurves as JointCurves
 from harmonium.learning.monitors.keep_best import KeepBest as KeepBest
 from harmonium.learning.monitors.layer_turns import LayerTurns as LayerTurns
 from harmonium.learning.monitors.mixing import Mixing as Mixing
+from harmonium.learning.monitors.patience import Patience as Patience
 from harmonium.learning.monitors.rating_error import RatingError as RatingError
 
 

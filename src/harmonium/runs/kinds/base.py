@@ -13,7 +13,7 @@ from harmonium.data import Data
 from harmonium.data.base import KINDS as DATA_KINDS
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import Training
-from harmonium.learning.monitors import Monitor, default_monitors
+from harmonium.learning.monitors import Monitor, Patience, default_monitors
 from harmonium.learning.objectives import Contrastive, Objective
 from harmonium.learning.transforms import Centering, Transform
 from harmonium.runs.choices import OBJECTIVES
@@ -45,6 +45,7 @@ OF_TWO_PHASES = (
     "training.sparsity_target",
     "training.sparsity_rate",
     "training.track_likelihood",
+    "training.patience",
     "run.ais_chains",
     "run.ais_betas",
 )
@@ -70,12 +71,13 @@ class Kind(ABC, Generic[S]):
     takes: ClassVar[tuple[str, ...]] = tuple(kind for kind in DATA_KINDS if kind != "ratings")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {}
     watched: ClassVar[Mapping[str, str]] = {
+        "validation_log_likelihood": (
+            "valid {:.2f} ± {log_z_error:.2g} (log Z) ± {validation_log_likelihood_spread:.2g} (samples)"
+        ),
+        "best_epoch": "best epoch {}",
+        "pseudo_likelihood": "pseudo-likelihood {:.4g}",
         "reconstruction": "reconstruction {:.4g}",
         "free_energy_gap": "gap {:+.3g}",
-        "pseudo_likelihood": "pseudo-likelihood {:.4g}",
-        "validation_log_likelihood": (
-            "valid log-likelihood {:.2f} ± {log_z_error:.2g} (log Z) ± {validation_log_likelihood_spread:.2g} (samples)"
-        ),
         "r_hat": "R-hat {:.2f}",
     }
 
@@ -233,5 +235,7 @@ def contrastive(config: Config) -> Contrastive:
 
 def monitors(config: Config) -> list[Monitor]:
     """Return what is watched while a Boltzmann machine learns."""
-    track: list[Monitor] = [LikelihoodTrack(seed=config.run.seed)] if config.training.track_likelihood else []
-    return [*default_monitors(), *track]
+    section, track = config.training, LikelihoodTrack(seed=config.run.seed)
+    if section.patience:
+        return [*default_monitors(), Patience(track, section.patience)]
+    return [*default_monitors(), *([track] if section.track_likelihood else [])]

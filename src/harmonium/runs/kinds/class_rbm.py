@@ -51,7 +51,7 @@ class ClassRBMKind(Kind[ClassRBMSettings]):
     name = "class-rbm"
     summary = "RBM with a label beside its data; classifies exactly, draws from a class"
     settings = ClassRBMSettings
-    unread = ("training.track_likelihood",)
+    unread = ("training.track_likelihood", "training.patience")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {
             "data": {"binarize": "threshold"},

@@ -66,7 +66,7 @@ class DBMKind(Kind[DBMSettings]):
     name = "dbm"
     summary = "deep Boltzmann machine; hidden layers that hear each other, with a bound of the likelihood"
     settings = DBMSettings
-    unread = ("model.n_hidden", "training.track_likelihood")
+    unread = ("model.n_hidden", "training.track_likelihood", "training.patience")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {
             "data": {"binarize": "threshold"},

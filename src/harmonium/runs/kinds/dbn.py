@@ -89,6 +89,7 @@ class DBNKind(Kind[DBNSettings]):
         "training.sparsity_target",
         "training.sparsity_rate",
         "training.track_likelihood",
+        "training.patience",
         "run.ais_chains",
         "run.ais_betas",
     )

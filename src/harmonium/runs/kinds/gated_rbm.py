@@ -45,7 +45,13 @@ class GatedRBMKind(Kind[GatedSettings]):
     name = "gated-rbm"
     summary = "RBM of one image given another: learns transformations"
     settings = GatedSettings
-    unread = ("data.binarize", "data.standardize", "training.centering", "training.track_likelihood")
+    unread = (
+        "data.binarize",
+        "data.standardize",
+        "training.centering",
+        "training.track_likelihood",
+        "training.patience",
+    )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {
             "model": {"n_hidden": 100},

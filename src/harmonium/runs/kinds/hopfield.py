@@ -50,7 +50,14 @@ class HopfieldKind(Kind[HopfieldSettings]):
     name = "hopfield"
     summary = "Hopfield network; stores binary patterns and completes them"
     settings = HopfieldSettings
-    unread = ("data.standardize", "model.n_hidden", "model.hidden", "model.options", "training.track_likelihood")
+    unread = (
+        "data.standardize",
+        "model.n_hidden",
+        "model.hidden",
+        "model.options",
+        "training.track_likelihood",
+        "training.patience",
+    )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {"*": {"training": {"epochs": 0, "track_likelihood": False}}}
 
     def values(self, config: Config, data: Data) -> Prepared:

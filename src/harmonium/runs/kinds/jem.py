@@ -128,6 +128,7 @@ class JEMKind(Kind[JEMSettings]):
         "training.sparsity_target",
         "training.sparsity_rate",
         "training.track_likelihood",
+        "training.patience",
     )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {

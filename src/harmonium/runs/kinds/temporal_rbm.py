@@ -47,7 +47,7 @@ class TemporalRBMKind(Kind[TemporalSettings]):
     name = "temporal-rbm"
     summary = "RBM of each frame of a sequence given those before"
     settings = TemporalSettings
-    unread = ("training.centering", "training.track_likelihood")
+    unread = ("training.centering", "training.track_likelihood", "training.patience")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {
             "model": {"n_hidden": 300},
