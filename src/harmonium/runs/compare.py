@@ -13,7 +13,7 @@ from torch import Tensor
 from harmonium.evaluation.compare import paired_difference
 from harmonium.evaluation.likelihood import log_likelihood
 from harmonium.models.frozen import frozen
-from harmonium.runs.config import flat
+from harmonium.runs.config import flattened
 from harmonium.runs.likelihood_words import errors
 from harmonium.runs.run import Run
 from harmonium.runs.use import evaluate
@@ -76,7 +76,7 @@ def compare(runs: Sequence[Run]) -> list[Compared]:
 
 def differing_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Return the settings that are not the same in all runs, by their dotted names: one value a run, None without."""
-    flat = [flat(run.config.model_dump()) for run in runs]
+    flat = [flattened(run.config.model_dump()) for run in runs]
     names = sorted({name for settings in flat for name in settings} - IGNORED)
     values = {name: [settings.get(name) for settings in flat] for name in names}
     return {name: found for name, found in values.items() if any(value != found[0] for value in found)}

@@ -76,21 +76,21 @@ def departures(config: Config) -> dict[str, tuple[Any, Any]]:
     >>> departures(resolve({"data": {"name": "moons"}, "model": {"kind": "gaussian-rbm", "n_hidden": 8}}))
     {'model.n_hidden': (8, 16)}
     """
-    recipe = flat(resolve({"data": {"name": config.data.name}, "model": {"kind": config.model.kind}}).model_dump())
-    own = {name: value for name, value in flat(config.model_dump()).items() if name not in OF_THE_MACHINE}
+    recipe = flattened(resolve({"data": {"name": config.data.name}, "model": {"kind": config.model.kind}}).model_dump())
+    own = {name: value for name, value in flattened(config.model_dump()).items() if name not in OF_THE_MACHINE}
     return {name: (value, recipe.get(name)) for name, value in own.items() if value != recipe.get(name)}
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested settings by their dotted names.
 
-    >>> flat({"run": {"seed": 1}})
+    >>> flattened({"run": {"seed": 1}})
     {'run.seed': 1}
     """
     found: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
+            found |= flattened(value, f"{prefix}{name}.")
         else:
             found[f"{prefix}{name}"] = value
     return found
