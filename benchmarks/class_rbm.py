@@ -41,6 +41,7 @@ class Recipe:
     epochs: int = 10
     batch_size: int = 128
     repeats: int = 1
+    centering: bool = True
 
 
 def drawn(x: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
@@ -72,7 +73,7 @@ def trained(x: Tensor, y: Tensor, recipe: Recipe, seed: int) -> hm.ClassRBM:
         epochs=recipe.epochs,
         batch_size=recipe.batch_size,
         transform=drawn if recipe.how == "drawn" else None,
-        transforms=[average],
+        transforms=[hm.Centering(), average] if recipe.centering and recipe.weight else [average],
         monitors=[],
         generator=generator,
     )
