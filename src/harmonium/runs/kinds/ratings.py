@@ -55,7 +55,7 @@ class RatingsKind(Kind[RatingsSettings]):
                 "epochs": 12,
                 "batch_size": 64,
                 "optimizer": "adam",
-                "learning_rate": 0.006,
+                "learning_rate": 0.01,
                 "schedule": "linear",
                 "weight_decay": 1e-5,
             },
