@@ -86,6 +86,21 @@ def test_a_wrong_label_changes_the_gradient() -> None:
     assert (found[0] - found[1]).abs().max() > 0.01
 
 
+def test_a_classifier_without_density_can_be_centered() -> None:
+    """Its phases are the label and the guess, hidden units at their means; rows without a label have no contrast."""
+    machine, y = tiny_labeled_rbm(), torch.tensor([0, 2, 1, 0, 2, 1, 0, 1])
+    phases = Hybrid(0.0).accumulate_grad(machine, {"visible": X, "label": y})
+    assert phases is not None
+    for part, label in ((phases.positive, y), (phases.negative, machine.classify(X))):
+        state = machine.state({"visible": X, "label": label})
+        torch.testing.assert_close(part, state | {"hidden": machine.mean("hidden", state)})
+    unknown = Hybrid(0.0).accumulate_grad(machine, {"visible": X, "label": torch.full((8,), -1)})
+    assert unknown is not None
+    torch.testing.assert_close(unknown.positive, unknown.negative)
+    optimizer = torch.optim.SGD(machine.parameters(), 0.1)
+    hm.fit(machine, (X, y), Hybrid(0.0), optimizer=optimizer, epochs=1, transforms=[hm.Centering()])
+
+
 def test_gradients_that_are_there_stay() -> None:
     machine = tiny_labeled_rbm()
     batch = {"visible": X, "label": torch.zeros(8, dtype=torch.int64)}

@@ -96,22 +96,22 @@ class Hybrid(Objective):
             phases = add_scaled(self.generation_weight, self.generative, model, state, index=index, generator=generator)
         labeled = self._labeled(state)
         if labeled is None:
-            return phases
-        factor = 1 - self.generation_weight
-        if any(p.requires_grad for name in machine.layers for p in machine.layer(name).parameters()):
-            with torch.enable_grad():
-                loss = self._classification(machine, labeled)
-                (factor * loss).backward()
-            self.metrics = {"classification_loss": loss.item()}
-            return phases
+            return phases if self.generation_weight else self._without_labels(machine, state)
         y = labeled.pop(self.layer)
         machine.graph.summation(tuple(name for name in machine.layers if name not in (*labeled, self.layer)))
         share, full = count(machine, labeled, (self.layer,))
         is_y = (full[self.layer] == y).flatten(2).all(-1).to(share)
-        add_counted_gradient(machine, (self.layer,), full, (is_y - share).mul_(factor / len(y)))
         probability = (is_y * share).sum(0).clamp_min(torch.finfo(share.dtype).tiny)
         self.metrics = {"classification_loss": -probability.log().mean().item()}
-        return phases
+        factor = 1 - self.generation_weight
+        if any(p.requires_grad for name in machine.layers for p in machine.layer(name).parameters()):
+            with torch.enable_grad():
+                (factor * self._classification(machine, labeled | {self.layer: y})).backward()
+        else:
+            add_counted_gradient(machine, (self.layer,), full, (is_y - share).mul_(factor / len(y)))
+        if self.generation_weight:
+            return phases
+        return Phases(_at(machine, full, is_y), _at(machine, full, share), self._hidden(machine))
 
     def _machine(self, model: nn.Module) -> BoltzmannMachine:
         self.check(model)
@@ -125,6 +125,14 @@ class Hybrid(Objective):
         if bool(known.all()):
             return dict(state)
         return {name: value[known] for name, value in state.items()} if bool(known.any()) else None
+
+    def _without_labels(self, machine: BoltzmannMachine, state: State) -> Phases:
+        """Return phases that differ in nothing: rows without labels teach a classifier nothing."""
+        filled = machine.fill({name: value for name, value in state.items() if name != self.layer}).state
+        return Phases(filled, filled, self._hidden(machine))
+
+    def _hidden(self, machine: BoltzmannMachine) -> tuple[str, ...]:
+        return tuple(name for name in machine.layers if name not in (machine.data_layer, self.layer))
 
     def _classification(self, machine: BoltzmannMachine, labeled: State) -> Tensor:
         """Return the mean of `F(x, y) - F(x)`."""
@@ -142,3 +150,14 @@ class Hybrid(Objective):
     def load_state_dict(self, state: State) -> None:
         """Give it back."""
         self.generative.load_state_dict(state)
+
+
+def _at(machine: BoltzmannMachine, full: State, share: Tensor) -> State:
+    """Return the state at the configuration with the largest share in each row: that of the label, or of the guess."""
+    chosen, rows = share.argmax(0), torch.arange(share.shape[1], device=share.device)
+    at: State = {}
+    for name, value in full.items():
+        shape = machine.layer(name).shape
+        depends = len(machine.layer(name).batch_shape(value)) == share.ndim
+        at[name] = value.expand(*share.shape, *shape)[chosen, rows] if depends else value
+    return at

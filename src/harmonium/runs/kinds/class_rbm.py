@@ -32,6 +32,21 @@ from harmonium.units import Bernoulli
 
 _N_START, _N_EACH, _N_CLASSES = 10_000, 8, 20
 
+_IMAGES_28: dict[str, Any] = {
+    "data": {"binarize": "resample"},
+    "model": {"n_hidden": 1000},
+    "training": {
+        "objective": "cd",
+        "epochs": 20,
+        "learning_rate": 1.0,
+        "momentum": 0.9,
+        "schedule": "linear",
+        "centering": True,
+        "average": 0.999,
+    },
+    "class-rbm": {"generation_weight": 0.03},
+}
+
 
 class ClassRBMSettings(Section):
     """How an RBM with classes learns: `L = (1 - w) L_disc + w L_gen` with w = `generation_weight` (see `Hybrid`).
@@ -68,6 +83,8 @@ class ClassRBMKind(Kind[ClassRBMSettings]):
             "class-rbm": {"generation_weight": 0.1},
             "run": {"threads": 1},
         },
+        "mnist": _IMAGES_28,
+        "fashion-mnist": _IMAGES_28,
         "*": {
             "model": {"n_hidden": 1000},
             "training": {
