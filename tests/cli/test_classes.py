@@ -64,6 +64,15 @@ def test_a_machine_with_classes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "digits-network-1" in capsys.readouterr().out.replace("\n", "")
 
 
+def test_accuracies_are_those_of_the_values_that_were_learned() -> None:
+    """Training images that are binarized anew each time are stored gray: as such they would be other data."""
+    assert run([*CLASS, "--binarize", "resample", "--epochs", "0", "--no-evaluate", "-q", "-o", "run"]) == 0
+    trained = Run.open("run").trained()
+    stored, found = trained.rows("train"), trained.labeled("train")
+    assert stored is not None and stored.max() == 16
+    assert found is not None and found[0].unique().tolist() == [0, 1]
+
+
 def test_a_deep_machine_and_the_network_that_it_becomes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(DEEP) == 0
     assert "bound)" in capsys.readouterr().out

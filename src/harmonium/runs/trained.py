@@ -66,9 +66,16 @@ class Trained:
         return None if x is None else x.to(next(self.model.parameters(), torch.zeros(())))
 
     def labeled(self, split: str) -> tuple[Tensor, Tensor] | None:
-        """Return the samples of a split with their classes, or None where one of them is not there."""
+        """Return the samples of a split with their classes, or None where one of them is not there.
+
+        Training samples that are binarized anew each time are, once.
+        """
         x, y = self.rows(split), getattr(self.data, f"{split}_labels")
-        return None if x is None or y is None else (x, y)
+        if x is None or y is None:
+            return None
+        if split == "train" and self.data.transform is not None:
+            x = self.data.transform(x, generator=torch.Generator().manual_seed(self.config.run.seed + 1))
+        return x, y
 
     def start(self, n: int, y: Tensor | None = None, *, generator: torch.Generator) -> Tensor | None:
         """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
