@@ -64,7 +64,7 @@ TRIED: dict[str, list[Recipe]] = {
 }
 """What is tried on validation data for each figure."""
 
-FINAL: dict[str, dict[str, int]] = {"hybrid": {"n_hidden": 1500, "epochs": 20}}
+FINAL: dict[str, dict[str, int]] = {"hybrid": {"n_hidden": 1000, "epochs": 20}}
 """What is larger in the end than it was while settings were chosen."""
 
 LABELS = {"few labels alone": "alone", "few labels with the other images": "with"}

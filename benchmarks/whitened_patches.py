@@ -23,8 +23,8 @@ from harmonium.plots.grids import image_rows
 from harmonium.runs import resolve
 from harmonium.runs.kinds import KINDS
 
-N_HIDDEN, EPOCHS, BATCH, N_PATCHES = 128, 15, 100, 60_000
-N_CHAINS, N_BETAS, N_SHOWN = 100, 1000, 14
+N_HIDDEN, EPOCHS, BATCH, N_PATCHES = 128, 8, 100, 60_000
+N_CHAINS, N_BETAS, N_SHOWN = 100, 500, 14
 RATES, SEEDS = (1e-3, 3e-3), (0, 1, 2)
 
 
