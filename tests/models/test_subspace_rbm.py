@@ -130,3 +130,26 @@ def test_it_learns_and_fills_in(generator: torch.Generator) -> None:
     given = x[:4].clone()
     given[:, 8:] = math.nan
     assert torch.equal(hm.sample(machine, 4, n_steps=20, given=given, generator=generator)[:, :8], x[:4, :8])
+
+
+def likeness(machine: hm.SubspaceRBM) -> float:
+    """Return the mean cosine between two filters of one group."""
+    filters = torch.nn.functional.normalize(machine.weight.detach().t().unflatten(0, (-1, 3)), dim=-1)
+    return ((filters @ filters.mT).sum((1, 2)) / 6 - 0.5).mean().item()
+
+
+def test_the_filters_of_a_group_learn_to_differ() -> None:
+    """Control: from weights as small as those of an RBM they become one filter."""
+    x = load("digits", binarize="threshold").train.flatten(1)
+    found = {}
+    for shrink in (1.0, 0.08):
+        generator = torch.Generator().manual_seed(0)
+        machine = hm.SubspaceRBM(hm.Bernoulli(64), 10, 3, generator=generator)
+        assert machine.weight.std().item() == pytest.approx(1 / 8)
+        with torch.no_grad():
+            machine.weight.mul_(shrink)
+        hm.initialize(machine, x.float())
+        optimizer = torch.optim.Adam(machine.parameters(), 0.01)
+        hm.fit(machine, x, hm.CD(), optimizer=optimizer, epochs=10, monitors=[], generator=generator)
+        found[shrink] = likeness(machine)
+    assert found[1.0] < 0.75 and found[0.08] > 0.9

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -16,7 +18,8 @@ class SubspaceRBM(BoltzmannMachine):
     """Gate h_j opens a group of `width` subspace units s_jk: eq. 6.44 of Tomczak's chapter (Tomczak, Gonczarek 2017).
 
     `E(x, h, S) = -Σ_ijk W_ijk x_i h_j s_jk - Σ_i b_i x_i - Σ_j c_j h_j - Σ_j h_j Σ_k D_jk s_jk`. A gate is on where its
-    group as a whole fits the data: a feature that does not care which member of the group it was.
+    group as a whole fits the data: a feature that does not care which member of the group it was. Weights start with a
+    spread of 1/√n over n visible units: from tiny ones the members of a group learn the same and stay one filter.
 
     >>> machine = SubspaceRBM(Bernoulli(784), 100, width=5)
     >>> machine.weight.shape, machine.gate_mean(torch.zeros(2, 784)).shape
@@ -36,6 +39,8 @@ class SubspaceRBM(BoltzmannMachine):
             ],
         )
         self.n_gates, self.width = n_gates, width
+        with torch.no_grad():
+            self.weight.div_(self.weight.std() * math.sqrt(len(self.weight)))
 
     @property
     def weight(self) -> Tensor:
