@@ -57,9 +57,9 @@ TRIED: dict[str, list[Recipe]] = {
     ],
     "generative": [Recipe(weight=1.0, rate=rate) for rate in (0.02, 0.05)],
     "discriminative": [Recipe(weight=0.0, optimizer="adam", rate=rate, centering=False) for rate in (0.001, 0.003)],
-    "few labels alone": [Recipe(rate=0.2, weight=weight, epochs=200, batch_size=50) for weight in (0.01, 0.1, 0.3)],
+    "few labels alone": [Recipe(rate=0.2, weight=weight, epochs=200, batch_size=50) for weight in (0.03, 0.3)],
     "few labels with the other images": [
-        Recipe(rate=0.2, weight=weight, epochs=6, repeats=10) for weight in (0.1, 0.3)
+        Recipe(rate=0.2, weight=weight, epochs=4, repeats=10) for weight in (0.1, 0.3)
     ],
 }
 """What is tried on validation data for each figure."""
