@@ -1,13 +1,19 @@
-"""Random numbers: the one place where they are drawn, by compiled loops where there are any, else by PyTorch."""
+"""Random numbers: the one place where they are drawn, by compiled loops where there are any, else by PyTorch.
+
+In a part (`workers`) a tensor that is drawn holds rows of a whole. The state of the generator moves as for the whole,
+and each row gets the numbers that it has there: the compiled loops begin in the middle, PyTorch draws all and keeps
+some. Permutations have no rows, and are the same for all workers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
-from harmonium import native
+from harmonium import native, workers
+from harmonium.workers import Part
 
 _LOWEST = torch.iinfo(torch.int64).min
 
@@ -20,6 +26,8 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
 
     They are laid out in memory as `like` is, so that what is computed from both runs straight through.
     """
+    if (part := _part(like.shape)) is not None:
+        return _of_whole(part, like, lambda x: draw_words(x, generator=generator))
     n = like.numel()
     wide = torch.empty(-(-n // 4), dtype=torch.int64, device=like.device)
     if not native.fill_words(wide, generator=generator):
@@ -38,6 +46,7 @@ def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = N
     axes (a multiple of 1,024 places, where it is compiled) share u, which ties their last 2⁻¹⁶: a covariance below
     2⁻³⁴. A fourth of the cost of `torch.bernoulli`; compiled, 1 %.
     """
+    part = _part(probability.shape)
     drawn = native.bernoulli(probability, generator=generator)
     if drawn is not None:
         return drawn
@@ -46,29 +55,42 @@ def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = N
     words = draw_words(probability, generator=generator)
     # The small gap below 2⁻¹⁶ keeps the sum under 1 after rounding: probability 1 always draws 1.
     width = 2.0**-16 - torch.finfo(probability.dtype).eps
-    dither = probability.new_empty(probability.shape[-1:]).uniform_(0.5, 0.5 + width, generator=generator)
+    is_row = part is not None and probability.ndim == part.axis + 1  # the last axis is that of the rows
+    n_columns = (part.total,) if part is not None and is_row else probability.shape[-1:]
+    dither = probability.new_empty(n_columns).uniform_(0.5, 0.5 + width, generator=generator)
+    if part is not None and is_row:
+        dither = dither.narrow(0, part.first, part.count)
     return torch.add(dither, words, alpha=2.0**-16).lt_(probability)
 
 
 def draw_bernoulli_of_field(field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw 0/1 values with `P(1) = σ(field)`, in the dtype of `field`: `draw_bernoulli` without a pass for the mean."""
+    _part(field.shape)
     drawn = native.bernoulli_of_field(field, generator=generator)
     return draw_bernoulli(field.sigmoid(), generator=generator) if drawn is None else drawn
 
 
 def draw_uniform(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw uniform values in [0, 1) with the shape, dtype and device of `like`."""
+    part = _part(like.shape)
     drawn = torch.empty_like(like)
-    if not native.fill_uniform(drawn, generator=generator):
-        _as_stored(drawn).uniform_(generator=generator)
+    if native.fill_uniform(drawn, generator=generator):
+        return drawn
+    if part is not None:
+        return _of_whole(part, like, lambda x: draw_uniform(x, generator=generator))
+    _as_stored(drawn).uniform_(generator=generator)
     return drawn
 
 
 def draw_normal(like: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw standard normal values with the shape, dtype and device of `like`."""
+    part = _part(like.shape)
     drawn = torch.empty_like(like)
-    if not native.fill_normal(drawn, generator=generator):
-        _as_stored(drawn).normal_(generator=generator)
+    if native.fill_normal(drawn, generator=generator):
+        return drawn
+    if part is not None:
+        return _of_whole(part, like, lambda x: draw_normal(x, generator=generator))
+    _as_stored(drawn).normal_(generator=generator)
     return drawn
 
 
@@ -76,6 +98,7 @@ def draw_step(
     x: Tensor, slope: Tensor, step: float, scale: float, *, generator: torch.Generator | None = None
 ) -> Tensor:
     """Draw `x + step · slope + scale · ε` with standard normal ε: a step of Langevin dynamics."""
+    _part(x.shape)
     drawn = native.noisy_step(x, slope, step, scale, generator=generator)
     if drawn is None:
         drawn = torch.add(x, slope, alpha=step).add_(draw_normal(x, generator=generator), alpha=scale)
@@ -91,7 +114,12 @@ def draw_integers(
     n: int, shape: Iterable[int], *, generator: torch.Generator | None = None, device: torch.device | None = None
 ) -> Tensor:
     """Draw int64 values uniform in 0..n-1."""
-    return torch.randint(n, tuple(shape), generator=generator, device=device)
+    size = list(shape)
+    part = _part(size)
+    if part is None:
+        return torch.randint(n, size, generator=generator, device=device)
+    size[part.axis] = part.total
+    return part.take(torch.randint(n, size, generator=generator, device=device)).contiguous()
 
 
 def draw_permutation(n: int, *, generator: torch.Generator | None = None) -> Tensor:
@@ -120,9 +148,42 @@ def draw_binomial(n: int, probability: Tensor, *, generator: torch.Generator | N
     """Draw the number of successes in n trials, in the dtype of `probability`."""
     if probability.is_meta:  # PyTorch has no shape rule for binomial draws
         return torch.empty_like(probability)
+    if (part := _part(probability.shape)) is not None:
+        return _given_others(part, probability, lambda p: draw_binomial(n, p, generator=generator))
     return torch.binomial(torch.full_like(probability, n), probability, generator=generator)
 
 
 def draw_poisson(rate: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw Poisson counts with the given rates, in their dtype."""
+    if (part := _part(rate.shape)) is not None:
+        return _given_others(part, rate, lambda r: draw_poisson(r, generator=generator))
     return torch.poisson(rate, generator=generator)
+
+
+def _part(shape: Sequence[int]) -> Part | None:
+    """Return the part that is drawn for, None for a whole; raise if this tensor has not the rows of the part."""
+    part = workers.current()
+    if part is not None and (len(shape) <= part.axis or shape[part.axis] != part.count):
+        raise ValueError(
+            f"A tensor of shape {tuple(shape)} is drawn for rows {part.first} to {part.first + part.count} of "
+            f"{part.total}, which should lie along axis {part.axis}. Say which axis holds the rows (workers.along), or "
+            "that it is the same on all workers (workers.dividing(None))."
+        )
+    return part
+
+
+def _of_whole(part: Part, like: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:
+    """Draw a whole and keep the rows of a part, laid out as `like` is."""
+    shape = [*like.shape[: part.axis], part.total, *like.shape[part.axis + 1 :]]
+    images = like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
+    kind = torch.channels_last if images else torch.contiguous_format
+    with workers.dividing(None):
+        drawn = draw(torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=kind))
+    return part.take(drawn).contiguous(memory_format=kind)
+
+
+def _given_others(part: Part, x: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:
+    """Draw where PyTorch takes as many numbers for a row as its value asks for: with the rows of all workers."""
+    with workers.dividing(None):
+        everyone = x if part.repeated else workers.gather(x, axis=part.axis)
+        return part.take(draw(everyone)).contiguous()

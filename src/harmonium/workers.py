@@ -1,0 +1,265 @@
+"""Several processes that learn and draw together: which rows belong to whom, and what they tell each other.
+
+Rows of a batch, chains and temperatures' chains are divided; parameters, random state and decisions are the same
+everywhere. Random numbers belong to the row: all workers carry one generator in one state, and a draw inside a part
+takes from the numbers of the whole those of its rows (`draws`). So the same seed gives the same numbers to every row,
+whatever the number of workers. The process group is PyTorch's (`torch.distributed`), started by `torchrun`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import torch
+from torch import Tensor, distributed
+
+SECONDS = 60.0
+"""How long a worker waits for the others before it gives up; `HARMONIUM_WORKER_SECONDS` says otherwise."""
+
+
+class WorkersApartError(RuntimeError):
+    """The workers do not fit together, or one of them is gone."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one of `world` workers has of `total` rows: `count` of them from `first` on, along `axis`.
+
+    The parts are contiguous and near-equal. In a repeated part every worker has all rows, and each counts `1/world`.
+
+    >>> [Part(rank, 3, 10).count for rank in range(3)]
+    [3, 3, 4]
+    """
+
+    rank: int
+    world: int
+    total: int
+    axis: int = 0
+    repeated: bool = False
+
+    @property
+    def first(self) -> int:
+        """The number of its first row in the whole."""
+        return 0 if self.repeated else self.total * self.rank // self.world
+
+    @property
+    def count(self) -> int:
+        """How many rows it has."""
+        return self.total if self.repeated else self.total * (self.rank + 1) // self.world - self.first
+
+    def of(self, total: int) -> Part:
+        """Return what the same worker has of another whole."""
+        return Part(self.rank, self.world, total)
+
+    def take(self, x: Tensor) -> Tensor:
+        """Return its rows of a whole tensor."""
+        return x.narrow(self.axis, self.first, self.count)
+
+
+_CURRENT: ContextVar[Part | None] = ContextVar("part", default=None)
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+
+current = _CURRENT.get
+"""Return the part that draws are made for, None for a whole."""
+
+
+@contextmanager
+def dividing(part: Part | None) -> Iterator[None]:
+    """Let the tensors that are drawn within the block be a part of a whole; with None they are whole again."""
+    token = _CURRENT.set(part)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+@contextmanager
+def of(total: int) -> Iterator[int]:
+    """Go over from the part at hand to that of another whole, such as chains; give the number of its rows here."""
+    part = current()
+    if part is None:
+        yield total
+        return
+    part = part.of(total)
+    with dividing(part):
+        yield part.count
+
+
+@contextmanager
+def along(axis: int) -> Iterator[None]:
+    """Let the rows of the part at hand be those of another axis: behind temperatures, for example."""
+    part = current()
+    with dividing(None if part is None else replace(part, axis=axis)):
+        yield
+
+
+def whole(n: int) -> int:
+    """Return what n rows here are divided by in a mean over the whole."""
+    part = current()
+    if part is None:
+        return n
+    return part.total * part.world if part.repeated else part.total
+
+
+def mean(x: Tensor) -> Tensor:
+    """Return the mean over rows; in a part, its share of the mean over the whole: the shares of all workers add up."""
+    part = current()
+    return x.mean() if part is None else x.sum() / (whole(len(x)) * max(1, x[:1].numel()))
+
+
+def world() -> int:
+    """Return the number of workers; 1 for a process on its own."""
+    return 1 if _ALONE.get() or not distributed.is_initialized() else distributed.get_world_size()
+
+
+def rank() -> int:
+    """Return the number of this worker."""
+    return 0 if world() == 1 else distributed.get_rank()
+
+
+def is_first() -> bool:
+    """Return whether this worker is the one that prints and writes."""
+    return rank() == 0
+
+
+def part_of(total: int) -> Part | None:
+    """Return what this worker has of so many rows; None where it is alone, or has a part of them already."""
+    n = world()
+    return None if n == 1 or current() is not None else Part(rank(), n, total, repeated=total < n)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let the process act as if there were no others: for what the first worker does by itself."""
+    token = _ALONE.set(True)
+    try:
+        with dividing(None):
+            yield
+    finally:
+        _ALONE.reset(token)
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Join the group that `torchrun` started, for as long as the block lasts; without one do nothing.
+
+    GPUs speak by NCCL, one process each; CPUs by gloo. Whoever does not answer for `SECONDS` is given up.
+    """
+    if distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
+        yield
+        return
+    with _in_words("start"):
+        distributed.init_process_group("gloo", timeout=timedelta(seconds=time_limit()))
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def time_limit() -> float:
+    """Return how many seconds a worker waits for the others."""
+    text = os.environ.get("HARMONIUM_WORKER_SECONDS", str(SECONDS))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise ValueError(f"HARMONIUM_WORKER_SECONDS must be a number of seconds above 0. Got {text!r}.")
+    return seconds
+
+
+def add_up(x: Tensor) -> Tensor:
+    """Add up the tensors of all workers, in place: each gets the same bits."""
+    if world() > 1:
+        with _in_words("add up gradients"):
+            distributed.all_reduce(x)
+    return x
+
+
+def gather(x: Tensor, *, axis: int = 0) -> Tensor:
+    """Return the parts of all workers joined along an axis, in their order; they may have different lengths."""
+    n = world()
+    if n == 1:
+        return x
+    x = x.movedim(axis, 0).contiguous()
+    with _in_words("gather rows"):
+        lengths = torch.zeros(n, dtype=torch.int64)
+        lengths[rank()] = len(x)
+        distributed.all_reduce(lengths)
+        longest = int(lengths.max())
+        padded = torch.cat([x, x.new_zeros(longest - len(x), *x.shape[1:])])
+        as_bytes = padded.view(torch.uint8) if padded.dtype is torch.bool else padded
+        parts = [torch.empty_like(as_bytes) for _ in range(n)]
+        distributed.all_gather(parts, as_bytes)
+    joined_parts = torch.cat([part[:length] for part, length in zip(parts, lengths.tolist(), strict=True)])
+    return joined_parts.view(x.dtype).movedim(0, axis)
+
+
+def gather_all(state: Mapping[str, Tensor], *, axis: int = 0) -> dict[str, Tensor]:
+    """Return each tensor of a state joined over the workers."""
+    return {name: gather(value, axis=axis) for name, value in state.items()}
+
+
+def from_first(value: str) -> str:
+    """Return the text that the first worker has."""
+    return value if world() == 1 else _texts(value if is_first() else "")[0]
+
+
+def spread(tensors: Mapping[str, Tensor]) -> None:
+    """Give all workers the values that the first one has, in place."""
+    if world() > 1:
+        with _in_words("take over the parameters"):
+            for value in tensors.values():
+                lying = value.detach().contiguous()
+                distributed.broadcast(lying, 0)
+                value.detach().copy_(lying)
+
+
+def require_same(what: str, value: object) -> None:
+    """Raise on every worker unless all of them hold the same, and say who differs."""
+    n = world()
+    if n == 1:
+        return
+    held = _texts(_short(value))
+    if len(set(held)) > 1:
+        odd = [i for i, text in enumerate(held) if text != held[0]]
+        raise WorkersApartError(
+            f"Workers must agree on {what}. Worker 0 has {held[0]}; worker {odd[0]} has {held[odd[0]]}"
+            + (f" ({len(odd)} of {n} differ)" if len(odd) > 1 else "")
+            + ". Start all of them with the same command, version and data."
+        )
+
+
+def _texts(text: str) -> list[str]:
+    """Return the texts of all workers."""
+    letters = torch.tensor(list(text.encode()), dtype=torch.uint8)
+    ends = gather(torch.tensor([len(letters)])).tolist()
+    return [bytes(part.tolist()).decode() for part in gather(letters).split(ends)]
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Tensor):
+        return "sha256 " + hashlib.sha256(value.contiguous().numpy().tobytes()).hexdigest()[:16]
+    return str(value)
+
+
+@contextmanager
+def _in_words(what: str) -> Iterator[None]:
+    """Say what a worker waited for when the group falls apart."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, WorkersApartError):
+            raise
+        here = f"Worker {os.environ.get('RANK', '?')} of {os.environ.get('WORLD_SIZE', '?')}"
+        raise WorkersApartError(
+            f"{here} wanted to {what}, and another worker had ended or did not answer within {time_limit():g} s: see "
+            "the error of that one. Set HARMONIUM_WORKER_SECONDS to wait longer; torchrun --max-restarts starts all of "
+            f"them again from the last checkpoint. ({str(error).splitlines()[0][:200]})"
+        ) from error
