@@ -173,13 +173,16 @@ def _part(shape: Sequence[int]) -> Part | None:
 
 
 def _of_whole(part: Part, like: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:
-    """Draw a whole and keep the rows of a part, laid out as `like` is."""
-    shape = [*like.shape[: part.axis], part.total, *like.shape[part.axis + 1 :]]
-    images = like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
-    kind = torch.channels_last if images else torch.contiguous_format
+    """Draw a whole and keep the rows of a part, both laid out in memory as `like` is: PyTorch draws in that order."""
+    kept = torch.empty_like(like)
+    order = sorted(range(kept.ndim), key=kept.stride, reverse=True)
+    sizes = [part.total if axis == part.axis else kept.shape[axis] for axis in order]
+    everyone = torch.empty(sizes, dtype=like.dtype, device=like.device).permute(
+        [order.index(i) for i in range(kept.ndim)]
+    )
     with workers.dividing(None):
-        drawn = draw(torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=kind))
-    return part.take(drawn).contiguous(memory_format=kind)
+        drawn = draw(everyone)
+    return kept.to(drawn.dtype).copy_(part.take(drawn))
 
 
 def _given_others(part: Part, x: Tensor, draw: Callable[[Tensor], Tensor]) -> Tensor:

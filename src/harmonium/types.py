@@ -209,8 +209,10 @@ def weighted_sum(x: Tensor, weight: Tensor | float, shape: tuple[int, ...]) -> T
     return x.sum_to_size(shape) * weight
 
 
-def mean_difference(a: Tensor, b: Tensor) -> Tensor:
-    """Return the mean of the rows of `a` less that of the rows of `b`."""
+def mean_difference(a: Tensor, b: Tensor, n_a: int | None = None, n_b: int | None = None) -> Tensor:
+    """Return the mean of the rows of `a` less that of the rows of `b`; with counts, their sums over these."""
+    if n_a not in (None, a.shape[0]) or n_b not in (None, b.shape[0]):
+        return a.sum(0).div_(n_a or a.shape[0]).sub_(b.sum(0), alpha=1 / (n_b or b.shape[0]))
     difference = native.mean_difference(a, b)
     return a.mean(0).sub_(b.mean(0)) if difference is None else difference
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,7 +32,9 @@ class WorkersApartError(RuntimeError):
 class Part:
     """What one of `world` workers has of `total` rows: `count` of them from `first` on, along `axis`.
 
-    The parts are contiguous and near-equal. In a repeated part every worker has all rows, and each counts `1/world`.
+    The parts are contiguous and near-equal, of two rows at least: PyTorch lays a single row out in memory as it likes,
+    and draws in the order of memory. Where there are fewer the part is repeated: every worker has all rows, and each
+    counts `1/world`.
 
     >>> [Part(rank, 3, 10).count for rank in range(3)]
     [3, 3, 4]
@@ -41,7 +44,11 @@ class Part:
     world: int
     total: int
     axis: int = 0
-    repeated: bool = False
+
+    @property
+    def repeated(self) -> bool:
+        """Whether every worker has all rows, there being too few to share."""
+        return self.total < 2 * self.world and self.world > 1
 
     @property
     def first(self) -> int:
@@ -113,6 +120,11 @@ def mean(x: Tensor) -> Tensor:
     return x.mean() if part is None else x.sum() / (whole(len(x)) * max(1, x[:1].numel()))
 
 
+def total(x: Tensor) -> Tensor:
+    """Return the sum of all values; in a part, of those of all workers."""
+    return x.sum() if current() is None else add_up(x.sum())
+
+
 def world() -> int:
     """Return the number of workers; 1 for a process on its own."""
     return 1 if _ALONE.get() or not distributed.is_initialized() else distributed.get_world_size()
@@ -131,7 +143,7 @@ def is_first() -> bool:
 def part_of(total: int) -> Part | None:
     """Return what this worker has of so many rows; None where it is alone, or has a part of them already."""
     n = world()
-    return None if n == 1 or current() is not None else Part(rank(), n, total, repeated=total < n)
+    return None if n == 1 or current() is not None else Part(rank(), n, total)
 
 
 @contextmanager
@@ -201,9 +213,16 @@ def gather(x: Tensor, *, axis: int = 0) -> Tensor:
     return joined_parts.view(x.dtype).movedim(0, axis)
 
 
-def gather_all(state: Mapping[str, Tensor], *, axis: int = 0) -> dict[str, Tensor]:
-    """Return each tensor of a state joined over the workers."""
-    return {name: gather(value, axis=axis) for name, value in state.items()}
+def gather_all(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the rows of each tensor of a state, of all workers; tensors of one type travel together."""
+    result: dict[str, Tensor] = {}
+    for dtype in {value.dtype for value in state.values()} if world() > 1 else ():
+        some = {name: value for name, value in state.items() if value.dtype is dtype}
+        widths = [value[:1].numel() if len(value) else value.shape[1:].numel() for value in some.values()]
+        rows = gather(torch.cat([value.reshape(len(value), -1) for value in some.values()], dim=1))
+        for (name, value), part in zip(some.items(), rows.split(widths, dim=1), strict=True):
+            result[name] = part.reshape(-1, *value.shape[1:])
+    return {name: result.get(name, value) for name, value in state.items()}
 
 
 def from_first(value: str) -> str:
@@ -221,19 +240,23 @@ def spread(tensors: Mapping[str, Tensor]) -> None:
                 value.detach().copy_(lying)
 
 
-def require_same(what: str, value: object) -> None:
-    """Raise on every worker unless all of them hold the same, and say who differs."""
-    n = world()
-    if n == 1:
+def require_same(**held: object) -> None:
+    """Raise on every worker unless all of them hold the same, and say what differs and who has it."""
+    if world() == 1:
         return
-    held = _texts(_short(value))
-    if len(set(held)) > 1:
-        odd = [i for i, text in enumerate(held) if text != held[0]]
-        raise WorkersApartError(
-            f"Workers must agree on {what}. Worker 0 has {held[0]}; worker {odd[0]} has {held[odd[0]]}"
-            + (f" ({len(odd)} of {n} differ)" if len(odd) > 1 else "")
-            + ". Start all of them with the same command, version and data."
-        )
+    texts = {name.replace("_", " "): _short(value) for name, value in held.items()}
+    digest = hashlib.sha256(repr(texts).encode()).digest()[:8]
+    if len(gather(torch.tensor([int.from_bytes(digest, "big", signed=True)])).unique()) == 1:
+        return
+    for name, text in texts.items():
+        others = _texts(text)
+        odd = [i for i, other in enumerate(others) if other != others[0]]
+        if odd:
+            raise WorkersApartError(
+                f"Workers must agree on the {name}. Worker 0 has {others[0]}; worker {odd[0]} has {others[odd[0]]}"
+                + (f" ({len(odd)} of {len(others)} differ)" if len(odd) > 1 else "")
+                + ". Start all of them with the same command, version and data."
+            )
 
 
 def _texts(text: str) -> list[str]:
@@ -246,7 +269,7 @@ def _texts(text: str) -> list[str]:
 def _short(value: object) -> str:
     if isinstance(value, Tensor):
         return "sha256 " + hashlib.sha256(value.contiguous().numpy().tobytes()).hexdigest()[:16]
-    return str(value)
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))  # where an object lies in memory is nobody's business
 
 
 @contextmanager

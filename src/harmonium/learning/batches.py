@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -86,15 +86,22 @@ class Batches:
                 return {self.layer: picked}
         return {name: column.index_select(0, index.to(column.device)) for name, column in self.columns.items()}
 
-    def in_turn(self, order: Tensor, batch_size: int, *, as_floats: bool = False) -> Iterator[tuple[Tensor, State]]:
-        """Go through the rows with these numbers, batch by batch: the numbers and the rows."""
+    def in_turn(
+        self,
+        order: Tensor,
+        batch_size: int,
+        *,
+        as_floats: bool = False,
+        mine: Callable[[Tensor], Tensor] | None = None,
+    ) -> Iterator[tuple[Tensor, State]]:
+        """Go through the rows with these numbers, batch by batch: the numbers and the rows, those that are mine."""
         if len(order) and not (order.min() >= 0 and order.max() < len(self)):
             raise IndexError(
                 f"The order of the data names rows from {order.min()} to {order.max()}. There are {len(self)}. "
                 "A run goes on with the data it began with."
             )
         for index in order.split(batch_size):
-            yield index, self.rows(index, as_floats=as_floats)
+            yield index, self.rows(index if mine is None else mine(index), as_floats=as_floats)
 
     def loaded(self) -> Iterator[State]:
         """Go through a loader once."""

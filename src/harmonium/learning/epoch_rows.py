@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from harmonium.types import State
@@ -9,6 +11,9 @@ from harmonium.types import State
 _FEWEST, _MOST = 128, 256
 _AT_ONCE = 8  # rows that are due before some are taken: a copy costs as much for one row as for eight
 _MOST_NUMBERS = 2**22
+
+
+First = Callable[[State, int, int], State]
 
 
 class EpochRows:
@@ -28,8 +33,11 @@ class EpochRows:
         self.positive, self.negative = [], []
         self.n_wanted, self.n_seen, self.n_taken = 0, 0, 0
 
-    def add(self, positive: State, negative: State, n: int, n_total: int) -> None:
-        """See an update of n rows, of `n_total` in the epoch, and copy as many as are due."""
+    def add(self, positive: State, negative: State, n: int, n_total: int, *, first: First | None = None) -> None:
+        """See an update of n rows, of `n_total` in the epoch, and copy as many as are due.
+
+        `first(state, due, n)` returns the first rows of a batch of n that is divided among workers.
+        """
         if not self.n_wanted:
             n_numbers = sum(value[0].numel() for value in (*positive.values(), *negative.values()))
             self.n_wanted = min(max(_FEWEST, min(_MOST, 2 * n_total // n)), n_total, max(1, _MOST_NUMBERS // n_numbers))
@@ -38,9 +46,10 @@ class EpochRows:
         if due < 1 or (due < min(n, _AT_ONCE) and self.n_seen < n_total):
             return
         self.n_taken += due
-        self.positive.append(_first(positive, due))
+        first = first or _first
+        self.positive.append(first(positive, due, n))
         if negative:
-            self.negative.append(_first(negative, due))
+            self.negative.append(first(negative, due, n))
 
     def joined(self) -> tuple[State, State]:
         """Return the rows of both states so far."""
@@ -64,7 +73,7 @@ class EpochRows:
                 parts.append(rows)
 
 
-def _first(state: State, n: int) -> State:
+def _first(state: State, n: int, _total: int) -> State:
     return {name: value[:n].clone() for name, value in state.items()}
 
 

@@ -66,7 +66,8 @@ def snapshot(training: Training) -> tuple[State, Plain]:
     """Return all that the run carries, as tensors and as plain values.
 
     What was learned, the random state, the order of the data, what monitors hold, and metrics. The tensors are the live
-    ones, not copies: write them before the next update.
+    ones, not copies: write them before the next update. All workers of a group take it together, and get the chains of
+    all.
     """
     tensors = {f"learned.{name}": value for name, value in learned(training).items()}
     for i, monitor in enumerate(training.monitors):
@@ -79,7 +80,8 @@ def snapshot(training: Training) -> tuple[State, Plain]:
         tensors |= {f"good.{name}": value for name, value in training.good.items()}
         tensors |= {f"rows.{name}": value for name, value in training.rows.state_dict().items()}
         if training.phases is not None and training.position >= len(training.order):
-            positive, negative, _ = training.phases
+            both = training.phases if training.division is None else training.division.phases(training.phases)
+            positive, negative, _ = both or training.phases
             tensors |= {f"phases.positive.{name}": value for name, value in positive.items()}
             tensors |= {f"phases.negative.{name}": value for name, value in negative.items()}
     plain: Plain = {
@@ -92,11 +94,13 @@ def snapshot(training: Training) -> tuple[State, Plain]:
         "records": training.history.records,
         "messages": training.history.messages,
     }
-    return tensors, plain
+    return tensors if training.division is None else training.division.joined(training, tensors), plain
 
 
 def restore(training: Training, tensors: State, plain: Plain) -> None:
     """Put a run back to where `snapshot` was taken; the run must have been built from the same configuration."""
+    if training.division is not None:
+        tensors = training.division.own(training, tensors)
     restore_learned(training, part_of(tensors, "learned."))
     for i, monitor in enumerate(training.monitors):
         monitor.load_state_dict(part_of(tensors, f"monitor.{i}."))

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from harmonium import workers
 from harmonium.couplings import Coupling
 from harmonium.draws import HALF, draw_permutation
 from harmonium.learning.batches import Batches, Source, ends
 from harmonium.learning.callback import Callback as Callback
 from harmonium.learning.diverged import TrainingDiverged
+from harmonium.learning.division import Division
 from harmonium.learning.epoch_rows import EpochRows
 from harmonium.learning.history import History, Record
 from harmonium.learning.missing import MissingValues
@@ -44,7 +46,8 @@ class Training:
 
     `batch` is the state at hand, `phases` the two phases of the last update for those who look on, `seen` rows of them
     from the whole epoch for monitors, once it is over, `good` what was learned at the start of the epoch, to which a
-    run that diverges goes back.
+    run that diverges goes back. Inside a process group rows and chains are shared out (`division`): `batch` and
+    `phases` are then those of this worker, what monitors see is of all.
     """
 
     def __init__(
@@ -103,6 +106,12 @@ class Training:
         if isinstance(model, BoltzmannMachine) and type(model).project is not BoltzmannMachine.project:
             self._projected.append(model)
         self._telltales = self._find_telltales()
+        self.division = Division.of(self)
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """What the objective measured in the last update, of all workers."""
+        return self.objective.measured() if self.division is None else self.division.measured
 
     def run(self) -> History:
         """Train until the last epoch, or until `stop` is set; in full precision, under `torch.autocast` too."""
@@ -111,12 +120,14 @@ class Training:
 
     def _run(self) -> History:
         keep_freed_memory()
+        if self.division is not None:
+            self.division.start(self)
         self.good = self.good or learned(self, copy=True)
         for monitor in self.monitors:
             monitor.on_start(self)
         for callback in self.callbacks:
             callback.on_start(self)
-        while self.epoch < self.epochs and not self.stop:
+        while self.epoch < self.epochs and not self._asked_to_stop():
             started = time.perf_counter()
             self._run_epoch()
             self.seconds += time.perf_counter() - started
@@ -138,7 +149,8 @@ class Training:
                 continue
             for look_on in hooks:
                 look_on(self)
-            if self.stop and (index is None or self.position < len(self.order)):
+            stop = self.stop if self.division is None else self.division.stop
+            if stop and (index is None or self.position < len(self.order)):
                 return  # a stop at the last update of an epoch ends the epoch first
         self.epoch += 1
         self.position = 0
@@ -155,37 +167,66 @@ class Training:
         if not len(self.order):
             self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
         as_floats = self.transform is None and torch.channels_last not in self._formats
-        for index, batch in self.batches.in_turn(self.order[self.position :], self.batch_size, as_floats=as_floats):
+        is_shared = self.division is not None and not self.missing.values
+        mine = self.division.mine if self.division is not None and is_shared else None
+        for index, batch in self.batches.in_turn(
+            self.order[self.position :], self.batch_size, as_floats=as_floats, mine=mine
+        ):
             self.position += len(index)
             yield index, batch
 
     def _step(self, index: Tensor | None, batch: State) -> None:
-        self.batch = batch = self._prepared(index, batch)
-        for parameter in self._learning:
-            parameter.grad = None
         with torch.no_grad():
-            weight = None
-            if self.weights is not None and index is not None:
-                weight = self.weights[index].to(self._parameters[0])
-            self.phases = self.objective.accumulate_grad(
-                self.model, batch, weight=weight, index=index, generator=self.generator
-            )
+            if self.division is None or index is None:
+                self.batch = self._prepared(index, batch)
+                self._add_gradient(index)
+                n = len(next(iter(self.batch.values())))
+            else:
+                self._add_shares(self.division, index, batch)
+                n = len(index)
             self._apply_gradient()
-        self._keep_rows(batch)
+        self._keep_rows(n)
         self.update += 1
 
-    def _keep_rows(self, batch: State) -> None:
+    def _add_gradient(self, index: Tensor | None) -> None:
+        for parameter in self._learning:
+            parameter.grad = None
+        weight = None
+        if self.weights is not None and index is not None:
+            weight = self.weights[index].to(self._parameters[0])
+        self.phases = self.objective.accumulate_grad(
+            self.model, self.batch, weight=weight, index=index, generator=self.generator
+        )
+
+    def _add_shares(self, division: Division, index: Tensor, batch: State) -> None:
+        """Make the gradient of this worker's rows of a batch, and add up those of all workers."""
+        part = division.rows(len(index))
+        if part is not None and self.missing.values:  # drawn for all rows: every worker remembers the draws
+            batch = {name: part.take(value) for name, value in self._prepared(index, batch).items()}
+        mine = index if part is None else part.take(index)
+        with workers.dividing(part):
+            self.batch = batch if self.missing.values else self._prepared(mine, batch)
+            self._add_gradient(mine)
+        division.add_up(self)
+
+    def _asked_to_stop(self) -> bool:
+        return self.stop if self.division is None else self.division.agreed(self.stop)
+
+    def _keep_rows(self, n: int) -> None:
         """Keep some rows of the phases, or of the batch where there are none, for the end of the epoch.
 
         Chains that are carried on are looked at where they end; others started at the data, row by row.
         """
-        positive, negative = (batch, {}) if self.phases is None else self.phases[:2]
-        n = len(next(iter(batch.values())))
-        self.rows.add(positive, {} if self.objective.persistent else negative, n, len(self.batches))
+        positive, negative = (self.batch, {}) if self.phases is None else self.phases[:2]
+        first = None if self.division is None else self.division.first_rows
+        self.rows.add(positive, {} if self.objective.persistent else negative, n, len(self.batches), first=first)
 
     def _apply_gradient(self) -> None:
+        phases = self.phases
+        if self.division is not None and any(transform.sees_phases for transform in self.transforms):
+            phases = self.division.phases(phases)
         for transform in self.transforms:
-            transform.before(self.model, self.phases)
+            transform.before(self.model, phases)
         self._check_finite()
         take_step(self.optimizer)
         for module in self._projected:
@@ -268,6 +309,9 @@ class Training:
     def _end_epoch(self) -> None:
         if not all(bool(p.isfinite().all()) for p in self._parameters):
             self._diverge(f"A parameter is not finite after update {self.update} (epoch {self.epoch})")
+        if self.division is not None:
+            self.division.require_same_draws(self)
+            self.phases = self.division.phases(self.phases)
         self.seen = self._look_back()
         record: Record = {"epoch": self.epoch, "update": self.update}
         for monitor in self.monitors:
@@ -278,7 +322,8 @@ class Training:
         for text in messages(record, self.history.records, Setup.of(self)):
             if text not in self.history.messages:
                 self.history.messages.append(text)
-                warnings.warn(text, HealthWarning, stacklevel=2)
+                if workers.is_first():
+                    warnings.warn(text, HealthWarning, stacklevel=2)
         self.history.records.append(record)
         for callback in self.callbacks:
             callback.on_epoch(self, record)

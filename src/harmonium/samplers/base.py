@@ -34,6 +34,13 @@ class Sampler(ABC):
 
     clamp: Mapping[str, Tensor | bool] = field(default_factory=dict, kw_only=True)
 
+    def chain_axis(self) -> int | None:
+        """Return the axis of its states that counts chains; None where workers cannot share its chains.
+
+        They can where every draw has the chains along this axis, and no chain looks at another.
+        """
+        return None
+
     @classmethod
     def examples(cls) -> list[Self]:
         """Return samplers of this kind, which the contract is held to."""

@@ -30,6 +30,10 @@ class Gibbs(Sampler):
 
     whole = True
 
+    def chain_axis(self) -> int | None:
+        """Return 0."""
+        return 0
+
     def init(
         self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> State:

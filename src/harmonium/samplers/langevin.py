@@ -48,6 +48,10 @@ class Langevin(Sampler):
         """Return steps that suit small machines."""
         return [cls(step_size=0.01)]
 
+    def chain_axis(self) -> int | None:
+        """Return 0."""
+        return 0
+
     def init(
         self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> State:

@@ -39,6 +39,10 @@ class MALA(Sampler):
         """Return steps that suit small machines."""
         return [cls(step_size=0.3)]
 
+    def chain_axis(self) -> int | None:
+        """Return 0."""
+        return 0
+
     def init(
         self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> State:

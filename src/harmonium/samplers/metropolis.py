@@ -40,6 +40,10 @@ class Metropolis(Sampler):
         """Return steps that suit small machines."""
         return [cls(), cls(step_size=2.0)]
 
+    def chain_axis(self) -> int | None:
+        """Return 0."""
+        return 0
+
     def init(
         self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> State:

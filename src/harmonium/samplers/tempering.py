@@ -9,6 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.draws import draw_uniform
 from harmonium.models import BoltzmannMachine, Tempered
 from harmonium.models.layers import data_layer
@@ -48,6 +49,10 @@ class ParallelTempering(Sampler):
         """Return a short ladder, and one of another inner sampler."""
         return [cls(betas=(0.0, 0.5, 1.0)), cls(inner=Metropolis(), betas=(0.3, 1.0))]
 
+    def chain_axis(self) -> int | None:
+        """Return 1, behind the temperatures, where the inner sampler keeps them apart."""
+        return 1 if isinstance(self.inner, Gibbs) else None
+
     def init(
         self, model: EnergyModel, x: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> State:
@@ -56,11 +61,16 @@ class ParallelTempering(Sampler):
         layers = as_state(x, machine.data_layer)
         ladder = Tempered(machine, self._ladder(next(iter(layers.values()))), self.reference)
         stacks = {name: value.expand(len(self.betas), *value.shape).contiguous() for name, value in layers.items()}
-        return self._inner().init(ladder, stacks, generator=generator)
+        with workers.along(1):
+            return self._inner().init(ladder, stacks, generator=generator)
 
     @without_gradient
     def step(self, model: EnergyModel, state: State, *, generator: torch.Generator | None = None) -> tuple[State, Info]:
         """Step every chain at its temperature, then trade neighbors."""
+        with workers.along(1):
+            return self._step(model, state, generator)
+
+    def _step(self, model: EnergyModel, state: State, generator: torch.Generator | None) -> tuple[State, Info]:
         machine = _machine(model)
         some = state[machine.data_layer]
         betas = self._ladder(some)

@@ -113,7 +113,7 @@ class Guard(Monitor):
     def __call__(self, training: Training) -> Record:
         """Return the count of returns and what the guard watches."""
         record: Record = {"rollbacks": self.rollbacks, "gradient_norm": self.gradient_norm}
-        metrics = training.objective.measured()
+        metrics = training.measured
         if "generation_loss" in metrics:
             record["energy_gap"] = self.gap
         if "saturation" in metrics:
@@ -127,7 +127,7 @@ class Guard(Monitor):
         slopes = [p.grad for p in parameters if p.grad is not None]
         norms = torch._foreach_norm([*slopes, *parameters])
         norm, size = (torch.stack(part).norm().item() for part in (norms[: len(slopes)], norms[len(slopes) :]))
-        metrics = training.objective.measured()
+        metrics = training.measured
         gap, self.saturation = metrics.get("generation_loss", 0.0), metrics.get("saturation", 0.0)
         if not all(map(math.isfinite, (norm, size, *metrics.values()))):
             return "a loss, gradient or parameter is not finite"

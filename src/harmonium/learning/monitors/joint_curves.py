@@ -36,7 +36,7 @@ class JointCurves(Monitor):
 
     def on_update(self, training: Training) -> None:
         """Add the parts of an update; one with a part that is not finite was taken back by a guard."""
-        metrics = training.objective.measured()
+        metrics = training.measured
         if not all(map(math.isfinite, metrics.values())):
             return
         self.n_updates += 1

@@ -54,6 +54,19 @@ class Objective(ABC):
     sums_out_holes: ClassVar[bool] = False
     """Whether single unknown values (NaN) are its own business; otherwise they are drawn before it sees a batch."""
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether several workers may share the rows and chains of this model; otherwise each does all of it.
+
+        In a part (`workers`) the loss is then its share: terms of its rows over the rows of the whole, so that shares
+        of all workers add up (`workers.mean`), and so do their gradients and what was `measured`. A class of your own
+        says so itself, since what it inherits may no longer be true of it.
+        """
+        return False
+
+    def chain_axis(self) -> int | None:
+        """Return the axis that counts chains in the tensors of `state_dict`, None where nothing in it is divided."""
+        return None
+
     @classmethod
     def examples(cls) -> list[Case]:
         """Return cases in which there is nothing to learn, which the contract is held to; none if no law is its."""

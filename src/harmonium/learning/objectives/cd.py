@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from harmonium.inference import ClosedForm, Inference
 from harmonium.learning.objectives.base import Phases
 from harmonium.learning.objectives.contrastive import (
     Contrastive,
+    can_divide,
     contrasted,
     drop_last_block,
     law_of,
@@ -41,6 +42,11 @@ class CD(Contrastive):
     def __post_init__(self) -> None:
         if self.n_steps < 1:
             raise ValueError(f"`n_steps` must be at least 1. Got {self.n_steps}.")
+
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether its chains can be divided: those of a class of your own are not."""
+        sampler = self.sampler or Gibbs()
+        return type(self) is CD and can_divide(model, self.inference) and sampler.chain_axis() == 0
 
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
         """Return the ends of chains that start at the observed layers."""

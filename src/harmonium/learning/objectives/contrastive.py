@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.draws import draw_categorical, draw_normal
 from harmonium.inference import ClosedForm, Inference
 from harmonium.learning.objectives.base import Case, Objective, Phases
@@ -54,11 +56,13 @@ class Contrastive(Objective):
             x = observed[data_layer(model)]
             with torch.no_grad():
                 negative = self.draw_negatives(energy, observed, generator=generator)[data_layer(model)]
-            return energy.free_energy(x).mean() - energy.free_energy(negative).mean()
+            with self.among_negatives():
+                of_negatives = workers.mean(energy.free_energy(negative))
+            return workers.mean(energy.free_energy(x)) - of_negatives
         observed = model.state(observed)
         negative = self.negative_energy(model, observed, generator=generator)
         parts = [self.inference.free_energy(model, part) for _, part in rows_by_layers(model, observed)]
-        return torch.cat(parts).mean() - negative
+        return workers.mean(torch.cat(parts)) - negative
 
     def negative_energy(
         self, model: BoltzmannMachine, observed: State, *, generator: torch.Generator | None = None
@@ -66,7 +70,12 @@ class Contrastive(Objective):
         """Return the mean of `F(x⁻)`, with x⁻ held constant. A hook: one whose gradient is known otherwise has it."""
         with torch.no_grad():
             drawn = self.draw_negatives(model, observed, generator=generator)
-        return model.energy(drawn).mean()
+        with self.among_negatives():
+            return workers.mean(model.energy(drawn))
+
+    def among_negatives(self) -> AbstractContextManager[object]:
+        """Return the context in which negatives are rows of a part: those of the batch, unless chains are apart."""
+        return nullcontext()
 
     @abstractmethod
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
@@ -94,9 +103,12 @@ class Contrastive(Objective):
                 return phases
         observed = model.state(observed)
         n = math.prod(model.batch_shape(observed))
-        if weight is not None and not bool(weight.any()):
-            return None  # nothing in this batch counts
-        share = 1.0 / n if weight is None else weight / weight.sum()
+        share: Tensor | float = 1.0 / workers.whole(n)
+        if weight is not None:
+            total = workers.total(weight)
+            if not bool(total):
+                return None  # nothing in this batch counts
+            share = weight / total
         positive = self._positive_phase(model, observed, share, index, generator)
         negative = self._negative_phase(model, positive, share, generator)
         held = [name for name in observed if name not in positive.fields]
@@ -146,6 +158,14 @@ class Contrastive(Objective):
         """Add minus the gradient at samples of the model; return them, hidden layers at their means."""
 
 
+def can_divide(model: nn.Module, inference: Inference) -> bool:
+    """Return whether rows of a model may be inferred apart from each other, with as many draws for each.
+
+    What a memory keeps, and what an inference does for a batch as a whole, ties rows.
+    """
+    return isinstance(inference, ClosedForm) and not (isinstance(model, BoltzmannMachine) and model.remembers)
+
+
 def rows_by_layers(machine: BoltzmannMachine, observed: State) -> list[tuple[Tensor, State]]:
     """Return rows of a batch grouped by the layers that they observe: their numbers, and the state without the others.
 
@@ -178,7 +198,7 @@ def law_of(model: BoltzmannMachine, state: State, n: int | None = None) -> tuple
     """Return the machine under the conditions in a state, these conditions, and the row whose conditions a chain has.
 
     Without n there is a chain for each row; otherwise chain i has the conditions of row i, counted from the start again
-    where there are fewer rows.
+    where there are fewer rows. Of chains that are divided those of this part are meant, and rows of all workers.
     """
     if not model.given:
         return model, {}, torch.arange(0)
@@ -186,7 +206,12 @@ def law_of(model: BoltzmannMachine, state: State, n: int | None = None) -> tuple
     if n is None:
         return Conditioned(model, conditions), conditions, torch.arange(len(state[model.given[0]]))
     flat = {name: value.reshape(-1, *model.layer(name).shape) for name, value in conditions.items()}
-    rows = torch.arange(n, device=state[model.given[0]].device) % len(flat[model.given[0]])
+    numbers = torch.arange(n, device=state[model.given[0]].device)
+    part = workers.current()
+    if part is not None:
+        flat = flat if part.repeated else workers.gather_all(flat)
+        numbers = part.of(n).take(numbers)
+    rows = numbers % len(flat[model.given[0]])
     conditions = {name: value[rows] for name, value in flat.items()}
     return Conditioned(model, conditions), conditions, rows
 

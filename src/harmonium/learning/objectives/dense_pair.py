@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.couplings import Bias, Dense
 from harmonium.models import RBM
 from harmonium.types import State, gradient, mean_difference
@@ -15,11 +16,12 @@ from harmonium.units import Units
 
 
 class Phase(NamedTuple):
-    """A state of the two layers, with the statistic of the visible one."""
+    """A state of the two layers, with the statistic of the visible one, and the rows of the whole: n of all workers."""
 
     v: Tensor
     s_v: Tensor
     h: Tensor
+    n: int
 
 
 _PAIRS: WeakKeyDictionary[nn.Module, DensePair] = WeakKeyDictionary()
@@ -78,7 +80,7 @@ class DensePair:
         s_v = self.visible.statistic(v)
         field = torch.mm(s_v if self._is_flat else s_v.flatten(1), self.weight)
         field = (field if self._is_flat else field.view(-1, *self.hidden.shape)).add_(self.hidden_bias)
-        return Phase(v, s_v, self.hidden.mean(field)), field
+        return Phase(v, s_v, self.hidden.mean(field), workers.whole(v.shape[0])), field
 
     def below(self, h: Tensor) -> Tensor:
         """Return the field on the visible layer, `b + W s(h)`."""
@@ -109,9 +111,9 @@ class DensePair:
         h, h_model = self.hidden.statistic(positive.h), self.hidden.statistic(negative.h)
         if not self._is_flat:
             v, v_model, h, h_model = (x.flatten(1) for x in (v, v_model, h, h_model))
-        of_weight = torch.addmm(self.weight, v_model.t(), h_model, beta=0.0, alpha=1 / v_model.shape[0])
-        self.weight.grad = of_weight.addmm_(v.t(), h, alpha=-1 / v.shape[0])
-        b, c = mean_difference(v_model, v), mean_difference(h_model, h)
+        of_weight = torch.addmm(self.weight, v_model.t(), h_model, beta=0.0, alpha=1 / negative.n)
+        self.weight.grad = of_weight.addmm_(v.t(), h, alpha=-1 / positive.n)
+        b, c = (mean_difference(*x, negative.n, positive.n) for x in ((v_model, v), (h_model, h)))
         self.visible_bias.grad = b if self._is_flat else b.view(self.visible.shape)
         self.hidden_bias.grad = c if self._is_flat else c.view(self.hidden.shape)
         for axis, units in self._learned:
@@ -119,4 +121,4 @@ class DensePair:
             through_weight = (self.weight * gradient(self.weight)).sum(1 - axis).view(bias.shape)
             work = -through_weight.addcmul_(bias, gradient(bias))
             for sign, part, phase in ((1.0, work, positive), (-1.0, 0.0, negative)):
-                units.accumulate_grad(sign / phase.v.shape[0], part, phase.h if axis else phase.v)
+                units.accumulate_grad(sign / phase.n, part, phase.h if axis else phase.v)

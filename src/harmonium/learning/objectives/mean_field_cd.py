@@ -45,6 +45,10 @@ class MeanFieldCD(Contrastive):
         """Raise unless the model is an RBM."""
         _rbm(model)
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return True: each row is rebuilt by itself."""
+        return type(self) is MeanFieldCD
+
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
         """Return the reconstructions v'."""
         rbm = _rbm(model)

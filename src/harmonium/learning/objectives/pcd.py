@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.inference import ClosedForm, Inference
 from harmonium.learning.objectives.base import Case, Phases
 from harmonium.learning.objectives.contrastive import (
     Contrastive,
+    can_divide,
     contrasted,
     draw_exactly,
     drop_last_block,
@@ -70,6 +73,18 @@ class PCD(Contrastive):
 
         return [Case(objective, machine, partial(draw_exactly, machine, layers=(machine.data_layer,)))]
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether its chains can be divided: those of a class of your own are not, unless it says so."""
+        return type(self) is PCD and can_divide(model, self.inference) and self.chain_axis() is not None
+
+    def chain_axis(self) -> int | None:
+        """Return the axis of the chains: behind the temperatures, if there are several."""
+        return (self.sampler or Gibbs()).chain_axis()
+
+    def among_negatives(self) -> AbstractContextManager[int]:
+        """Return the context in which rows are chains."""
+        return workers.of(self.n_chains)
+
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
         """Move the chains and return where they are."""
         sampler = self.sampler or Gibbs()
@@ -79,11 +94,12 @@ class PCD(Contrastive):
         return drop_last_block(law, self._move(sampler, law, generator)) | conditions
 
     def _move(self, sampler: Sampler, law: EnergyModel, generator: torch.Generator | None) -> State:
-        state = self._chains(law, sampler, generator)
-        if not sampler.whole:  # what it carries beside the data, energies and slopes, is of the last parameters
-            state = sampler.init(law, state[data_layer(law)], generator=generator)
-        for _ in range(self.n_steps):
-            state, _info = sampler.step(law, state, generator=generator)
+        with workers.of(self.n_chains):
+            state = self._chains(law, sampler, generator)
+            if not sampler.whole:  # what it carries beside the data, energies and slopes, is of the last parameters
+                state = sampler.init(law, state[data_layer(law)], generator=generator)
+            for _ in range(self.n_steps):
+                state, _info = sampler.step(law, state, generator=generator)
         self.chains = state
         return sampler.layers(law, state)
 
@@ -92,8 +108,9 @@ class PCD(Contrastive):
             return None
         v, h = pair.names
         positive, _ = pair.above(batch[v])
-        negative, known = pair.chain(self.chains[h], self.n_steps, generator=generator)
-        self.chains = {v: negative.v, h: pair.draw_hidden(negative, known, generator=generator)}
+        with workers.of(self.n_chains):
+            negative, known = pair.chain(self.chains[h], self.n_steps, generator=generator)
+            self.chains = {v: negative.v, h: pair.draw_hidden(negative, known, generator=generator)}
         return contrasted(pair, positive, negative)
 
     def _negative_phase(
@@ -104,8 +121,9 @@ class PCD(Contrastive):
         if self.sampler is not None:
             drawn = drop_last_block(law, self._move(self.sampler, law, generator)) | conditions
             return model.accumulate_grad(drawn, -weight).state
-        start = self._chains(law, Gibbs(), generator)
-        self.chains, negative, drawn = sweep(law, start, self.n_steps, carry=True, generator=generator)
+        with workers.of(self.n_chains):
+            start = self._chains(law, Gibbs(), generator)
+            self.chains, negative, drawn = sweep(law, start, self.n_steps, carry=True, generator=generator)
         model.add_marginal_gradient(negative | conditions, -weight, drawn | conditions)
         return negative | conditions
 
@@ -113,12 +131,15 @@ class PCD(Contrastive):
         """Return what each chain counts: where rows have weights, that of the row whose conditions it has."""
         if rows is None or not isinstance(share, Tensor):
             return 1.0 / self.n_chains
-        return share[rows] / share[rows].sum()
+        part = workers.current()
+        share = share if part is None or part.repeated else workers.gather(share)
+        return share[rows] / workers.total(share[rows])
 
     def _chains(self, law: EnergyModel, sampler: Sampler, generator: torch.Generator | None) -> State:
         if self.chains is None:
-            start = starting_points(law, self.n_chains, generator=generator)
-            self.chains = sampler.init(law, start, generator=generator)
+            with workers.of(self.n_chains) as n:
+                start = starting_points(law, n, generator=generator)
+                self.chains = sampler.init(law, start, generator=generator)
         return self.chains
 
     def state_dict(self) -> State:

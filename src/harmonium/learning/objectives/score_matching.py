@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.draws import draw_normal
 from harmonium.learning.objectives.base import Case, Objective, data_alone
 from harmonium.learning.objectives.gaussian_energy import GaussianEnergy
@@ -34,6 +35,10 @@ class ScoreMatching(Objective):
         model = GaussianEnergy(0.8)
         return [Case(lambda *, generator: cls(), model, model.draw)]
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return True: its loss is a mean over rows."""
+        return type(self) is ScoreMatching
+
     def check(self, model: nn.Module) -> None:
         """Raise unless the data of the model are real."""
         _require_density(model, self)
@@ -54,7 +59,7 @@ class ScoreMatching(Objective):
     ) -> Tensor:
         """Return the loss of a batch, differentiable in the parameters."""
         _require_density(model, self)
-        return self.losses(model, data_alone(model, batch, self)).mean()
+        return workers.mean(self.losses(model, data_alone(model, batch, self)))
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,10 @@ class DenoisingScoreMatching(Objective):
         std = math.sqrt(0.8**2 + cls.sigma**2)
         return [Case(lambda *, generator: cls(), GaussianEnergy(std), GaussianEnergy(0.8).draw)]
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return True: its loss is a mean over rows."""
+        return type(self) is DenoisingScoreMatching
+
     def check(self, model: nn.Module) -> None:
         """Raise unless the data of the model are real."""
         _require_density(model, self)
@@ -92,7 +101,7 @@ class DenoisingScoreMatching(Objective):
         _require_density(model, self)
         x = data_alone(model, batch, self)
         noise = draw_normal(x, generator=generator)
-        return (self.sigma * score(model, x + self.sigma * noise) + noise).square().flatten(1).sum(1).mean() / 2
+        return workers.mean((self.sigma * score(model, x + self.sigma * noise) + noise).square().flatten(1).sum(1)) / 2
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,10 @@ class SlicedScoreMatching(Objective):
         model = GaussianEnergy(0.8)
         return [Case(lambda *, generator: cls(), model, model.draw)]
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether each row has one direction."""
+        return type(self) is SlicedScoreMatching and self.n_projections == 1
+
     def check(self, model: nn.Module) -> None:
         """Raise unless the data of the model are real."""
         _require_density(model, self)
@@ -133,7 +146,7 @@ class SlicedScoreMatching(Objective):
         with torch.enable_grad():
             s = score(model, x)
             (bend,) = torch.autograd.grad((s * v).sum(), x, create_graph=True)
-            return ((bend * v).flatten(1).sum(1) + s.square().flatten(1).sum(1) / 2).mean()
+            return workers.mean((bend * v).flatten(1).sum(1) + s.square().flatten(1).sum(1) / 2)
 
 
 def score(model: nn.Module, x: Tensor) -> Tensor:

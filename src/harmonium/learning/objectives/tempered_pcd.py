@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import nn
+
+from harmonium.learning.objectives.contrastive import can_divide
 from harmonium.learning.objectives.pcd import PCD
 from harmonium.samplers import ParallelTempering
 
@@ -17,6 +20,10 @@ class TemperedPCD(PCD):
     """
 
     betas: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether its chains can be divided."""
+        return type(self) is TemperedPCD and can_divide(model, self.inference) and self.chain_axis() is not None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,6 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.draws import draw_integers
 from harmonium.learning.objectives.base import Case, Objective, Phases
 from harmonium.learning.objectives.contrastive import draw_exactly, rows_by_layers, small_machine
@@ -53,6 +54,10 @@ class UnitByUnit(Objective):
         machine = _machine(model, self)
         _states(machine.layer(machine.data_layer), machine.data_layer, self)
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether the rule is one of Harmonium's that looks at each row by itself, at all of its units."""
+        return type(self).__module__.startswith("harmonium.") and self.n_units is None
+
     def losses(self, model: BoltzmannMachine, observed: State, *, generator: torch.Generator | None = None) -> Tensor:
         """Return the loss of each sample of a state whose layers all rows hold, `(batch,)`."""
         here = model.energy(observed)
@@ -84,7 +89,7 @@ class UnitByUnit(Objective):
         generator: torch.Generator | None = None,
     ) -> Phases | None:
         """Add the gradient of the mean loss, by autograd; `weight` has one value a sample."""
-        if weight is None or bool(weight.any()):
+        if weight is None or bool(workers.total(weight)):
             with torch.enable_grad():
                 self._total(model, batch, weight, generator).backward()
         return None
@@ -98,12 +103,12 @@ class UnitByUnit(Objective):
     ) -> Tensor:
         machine = _machine(model, self)
         observed = machine.state(as_state(batch, machine.data_layer))
-        total, mass = machine.zeros((), observed), 0.0
+        total, mass = machine.zeros((), observed), machine.zeros((), observed)
         for rows, part in rows_by_layers(machine, observed):
             losses = self.losses(machine, part, generator=generator)
             share = torch.ones_like(losses) if weight is None else weight[rows]
-            total, mass = total + (share * losses).sum(), mass + share.sum().item()
-        return total / mass
+            total, mass = total + (share * losses).sum(), mass + share.sum()
+        return total / workers.total(mass)
 
 
 def _neighbors(units: Units, x: Tensor, sites: Tensor, name: str, objective: Objective) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from typing import ClassVar
 
 from torch import nn
 
@@ -17,6 +18,9 @@ class Transform(ABC):  # noqa: B024  (both hooks may stay as they are)
 
     Both are called inside `torch.no_grad()`.
     """
+
+    sees_phases: ClassVar[bool] = False
+    """Whether `before` looks at the phases: they are gathered from all workers for it."""
 
     def before(self, model: nn.Module, phases: Phases | None) -> None:  # noqa: B027
         """Change the gradients in place."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +26,8 @@ class Centering(Transform):
     phases with memory `decay`. Layers that are given have a mean and no bias. Couplings that do not learn in an update
     are left alone.
     """
+
+    sees_phases: ClassVar[bool] = True
 
     decay: float = 0.99
     means: State = field(default_factory=dict, repr=False)

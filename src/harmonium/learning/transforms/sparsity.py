@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -19,6 +20,8 @@ class Sparsity(Transform):
     q is a running mean over the positive phases with memory `decay` (section 11 of Hinton's guide, 2012). It acts on
     the biases of all hidden layers, or of `layer` alone.
     """
+
+    sees_phases: ClassVar[bool] = True
 
     target: float
     rate: float

@@ -1,0 +1,175 @@
+"""How a training is divided among workers: rows and chains apart, one sum of gradients an update."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from harmonium import workers
+from harmonium.draws import draw_integers
+from harmonium.learning.objectives import Phases
+from harmonium.types import State
+from harmonium.workers import Part, WorkersApartError
+
+if TYPE_CHECKING:
+    from harmonium.learning.training import Training
+
+_OF_OBJECTIVE = re.compile(r"(?:^|\.)objective\.")
+
+
+class Division:
+    """What the workers of a training share out, and what they tell each other once an update.
+
+    Rows of a batch and persistent chains are divided where the objective `divides`; otherwise every worker does all of
+    it. The gradients of all are added up in one flat buffer, behind which travel what was measured, and whether
+    somebody wishes to stop or to save. Then optimizers and transforms act alike everywhere.
+    """
+
+    def __init__(self, training: Training) -> None:
+        self.n, self.rank = workers.world(), workers.rank()
+        self.divides = training.objective.divides(training.model)
+        self.wish, self.stop, self.save = False, False, False
+        self.measured: dict[str, float] = {}
+        self._buffer = torch.empty(0)
+        self._check(training)
+
+    @staticmethod
+    def of(training: Training) -> Division | None:
+        """Return the division of a training, None for a process on its own."""
+        return Division(training) if workers.world() > 1 else None
+
+    def _check(self, training: Training) -> None:
+        """Raise, on every worker alike, where a training cannot be divided."""
+        if training.batches.loader is not None:
+            raise WorkersApartError(
+                "A DataLoader has an order of its own on every worker. Give `fit` its data set (loader.dataset), an "
+                "array or a mapping: the rows of each batch are then shared out."
+            )
+        for module in training.model.modules():
+            if isinstance(module, nn.modules.batchnorm._NormBase) and module.track_running_stats:
+                raise WorkersApartError(
+                    f"{type(module).__name__} measures the rows of one worker alone. Use GroupNorm or LayerNorm."
+                )
+        n_chains = getattr(training.objective, "n_chains", None)
+        for what, value in (("chains", n_chains), ("rows in a batch", training.batch_size)):
+            if self.divides and value is not None and value < 2 * self.n:
+                raise WorkersApartError(
+                    f"{self.n} workers cannot share {value} {what}: each needs two at least. Start at most "
+                    f"{value // 2} of them, or give them more."
+                )
+
+    def start(self, training: Training) -> None:
+        """Let all workers begin alike: the parameters of the first, one random state, and the same of all else."""
+        workers.require_same(
+            version=f"{_version()}, torch {torch.__version__}",
+            parameters={name: tuple(p.shape) for name, p in training.model.named_parameters()},
+            objective=training.objective,
+            optimizer=training.optimizer,
+            epochs=training.epochs,
+            batch_size=training.batch_size,
+            place=[training.epoch, training.update, training.position],
+            data={name: (*x.shape, x.dtype) for name, x in training.batches.columns.items()} or len(training.batches),
+        )
+        if training.generator is None:
+            seed = int(draw_integers(2**62, (1,)))
+            training.generator = torch.Generator().manual_seed(int(workers.from_first(str(seed))))
+        self.require_same_draws(training)
+        workers.spread(dict(training.model.state_dict()))
+        workers.spread({str(i): p for i, p in enumerate(training.objective.parameters())})
+
+    def require_same_draws(self, training: Training) -> None:
+        """Raise unless the generators of all workers are in one state."""
+        if training.generator is not None:
+            workers.require_same(random_state=training.generator.get_state())
+
+    def rows(self, n: int) -> Part | None:
+        """Return what this worker has of a batch of n rows, None where it does all by itself."""
+        return workers.part_of(n) if self.divides else None
+
+    def mine(self, index: Tensor) -> Tensor:
+        """Return those of the numbered rows of a batch that this worker has."""
+        part = self.rows(len(index))
+        return index if part is None else part.take(index)
+
+    def add_up(self, training: Training) -> None:
+        """Give all workers the sum of their gradients; where each did all of it, the mean."""
+        learning, objective = training._learning, training.objective
+        measured = objective.measured()
+        signs = [float(p.grad is not None) for p in learning]
+        signs += [float(training.stop), float(self.wish), *measured.values()]
+        kept = [p for p in learning if p.grad is not None]
+        if len(kept) < len(learning):
+            for p in learning:
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        parts = [p.grad.reshape(-1) for p in learning if p.grad is not None]
+        flat = torch.cat([*parts, parts[0].new_tensor(signs)])
+        if not self.divides:
+            flat[: len(flat) - len(signs)].div_(self.n)
+            flat[len(flat) - len(measured) :].div_(self.n)
+        workers.add_up(flat)
+        *gradients, tail = flat.split([part.numel() for part in parts] + [len(signs)])
+        found = tail.tolist()
+        for p, gradient, sign in zip(learning, gradients, found, strict=False):
+            p.grad = _like(gradient, p) if sign else None
+        self.stop, self.save = (bool(sign) for sign in found[len(learning) : len(learning) + 2])
+        self.wish = False
+        self.measured = dict(zip(measured, found[len(learning) + 2 :], strict=True))
+
+    def agreed(self, wish: bool) -> bool:
+        """Return whether somebody wishes it, asked of all at once; for what happens once an epoch."""
+        return bool(workers.add_up(torch.tensor([float(wish)])))
+
+    def phases(self, phases: Phases | None) -> Phases | None:
+        """Return the rows of both phases of all workers."""
+        if phases is None or not self.divides:
+            return phases
+        positive, negative = (workers.gather_all(state) for state in phases[:2])
+        return Phases(positive, negative, phases.hidden)
+
+    def first_rows(self, state: State, n: int, total: int) -> State:
+        """Return the first n rows of a batch of `total` rows, of which this worker has some."""
+        part = self.rows(total)
+        if part is None or part.repeated:
+            return {name: value[:n].clone() for name, value in state.items()}
+        here = min(max(n - part.first, 0), part.count)
+        return workers.gather_all({name: value[:here] for name, value in state.items()})
+
+    def joined(self, training: Training, tensors: State) -> State:
+        """Return a state to be saved, with the chains of all workers: any number of workers can go on from it."""
+        axis = training.objective.chain_axis()
+        if not self.divides or axis is None:
+            return tensors
+        of_chains = {name for name, value in tensors.items() if _OF_OBJECTIVE.search(name) and value.ndim > axis}
+        return {
+            name: workers.gather(value, axis=axis) if name in of_chains else value for name, value in tensors.items()
+        }
+
+    def own(self, training: Training, tensors: State) -> State:
+        """Return a saved state with the chains of this worker alone."""
+        axis = training.objective.chain_axis()
+        if not self.divides or axis is None:
+            return tensors
+        result = dict(tensors)
+        for name, value in tensors.items():
+            if _OF_OBJECTIVE.search(name) and value.ndim > axis:
+                result[name] = Part(self.rank, self.n, value.shape[axis], axis).take(value).clone()
+        return result
+
+
+def _like(gradient: Tensor, parameter: nn.Parameter) -> Tensor:
+    """Return a gradient as the parameter lies in memory."""
+    gradient = gradient.view(parameter.shape)
+    if parameter.is_contiguous() and gradient.dtype == parameter.dtype:
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
+
+
+def _version() -> str:
+    try:
+        return version("harmonium")
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,115 @@
+"""Trainings that any number of workers can do, for the tests of division: what each leaves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+import harmonium as hm
+from harmonium import workers
+from harmonium.learning import Training
+from harmonium.learning.monitors import default_monitors
+from harmonium.learning.objectives import (
+    DenoisingScoreMatching,
+    FastPCD,
+    MeanFieldCD,
+    PseudoLikelihood,
+    SlicedScoreMatching,
+    TemperedPCD,
+)
+from harmonium.learning.state import snapshot
+from harmonium.learning.transforms import Centering, Sparsity
+from tests.learning.machines import MACHINES, draw_data, make
+
+N_ROWS, BATCH = 25, 11  # two batches of 11 rows, and one of 3: too few to be shared
+
+
+def trained(machine: str, objective: Callable[[], Any], **options: Any) -> dict[str, Any]:
+    """Train a machine for two epochs; return its parameters, its chains and what was recorded."""
+    model = make(machine)
+    x = draw_data(model, N_ROWS, torch.Generator().manual_seed(1))
+    return _trained(model, x, objective(), **options)
+
+
+def _trained(model: torch.nn.Module, data: Any, objective: Any, **options: Any) -> dict[str, Any]:
+    training = Training(
+        model,
+        data,
+        objective,
+        optimizer=torch.optim.SGD(model.parameters(), 0.05, momentum=0.5),
+        epochs=2,
+        batch_size=BATCH,
+        monitors=default_monitors(),
+        generator=torch.Generator().manual_seed(2),
+        **options,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        history = training.run()
+    tensors, _ = snapshot(training)
+    return {"tensors": {name: value.detach().numpy() for name, value in tensors.items()}, "records": history.records}
+
+
+def every_machine(rule: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    """Return a case for each kind of unit and coupling."""
+    return {name: lambda name=name: trained(name, rule) for name in MACHINES}
+
+
+CASES: dict[str, Callable[[], dict[str, Any]]] = {
+    **{f"CD, {name}": case for name, case in every_machine(hm.CD).items()},
+    **{f"PCD, {name}": case for name, case in every_machine(lambda: hm.PCD(n_chains=9)).items()},
+    "CD-3": lambda: trained("Bernoulli", lambda: hm.CD(3)),
+    "tempered": lambda: trained("Bernoulli", lambda: TemperedPCD(n_chains=9, betas=(0.0, 0.5, 1.0))),
+    "fast": lambda: trained("Bernoulli", lambda: FastPCD(n_chains=9)),
+    "by means": lambda: trained("Bernoulli", MeanFieldCD),
+    "pseudo-likelihood": lambda: trained("Bernoulli", PseudoLikelihood),
+    "denoising": lambda: trained("Gaussian", DenoisingScoreMatching),
+    "sliced": lambda: trained("Gaussian", SlicedScoreMatching),
+    "centered": lambda: trained("Bernoulli", hm.CD, transforms=[Centering(), Sparsity(0.1, 0.5)]),
+    "weighted": lambda: trained("Bernoulli", lambda: hm.PCD(n_chains=9), weights=np.arange(N_ROWS) % 3),
+    "with holes": lambda: with_holes(),
+}
+
+
+def with_holes() -> dict[str, Any]:
+    """Train on rows of which some values are unknown."""
+    model = make("Bernoulli")
+    x = draw_data(model, N_ROWS, torch.Generator().manual_seed(1))
+    x[::4, 2] = float("nan")
+    return _trained(model, x, hm.CD())
+
+
+def all_cases() -> dict[str, dict[str, Any]]:
+    """Return what every case leaves."""
+    return {name: case() for name, case in CASES.items()}
+
+
+def some_cases(names: list[str]) -> dict[str, dict[str, Any]]:
+    """Return what these cases leave."""
+    return {name: CASES[name]() for name in names}
+
+
+def refusals() -> dict[str, str]:
+    """Return what a worker is told where workers do not fit together."""
+    rank = workers.rank()
+    x = draw_data(make("Bernoulli"), N_ROWS, torch.Generator().manual_seed(1))
+    attempts: dict[str, dict[str, Any]] = {
+        "batch size": {"batch_size": 10 + rank},
+        "seed": {"generator": torch.Generator().manual_seed(rank)},
+        "chains": {"objective": hm.PCD(n_chains=3)},
+        "loader": {"data": DataLoader(TensorDataset(x))},
+    }
+    told = {}
+    for name, options in attempts.items():
+        model = make("Bernoulli")
+        usual = {"data": x, "objective": hm.CD(), "epochs": 1, "generator": torch.Generator().manual_seed(0)}
+        with pytest.raises(workers.WorkersApartError) as error:
+            hm.fit(model, **usual | options, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+        told[name] = str(error.value)
+    return told
