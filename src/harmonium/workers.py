@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -161,7 +161,7 @@ def alone() -> Iterator[None]:
 def joined() -> Iterator[None]:
     """Join the group that `torchrun` started, for as long as the block lasts; without one do nothing.
 
-    GPUs speak by NCCL, one process each; CPUs by gloo. Whoever does not answer for `SECONDS` is given up.
+    The workers speak by gloo. Whoever does not answer for `SECONDS` is given up.
     """
     if distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         yield
@@ -172,6 +172,11 @@ def joined() -> Iterator[None]:
         yield
     finally:
         distributed.destroy_process_group()
+
+
+def n_restarts() -> int:
+    """Return how often `torchrun` has started the workers again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def time_limit() -> float:
@@ -228,6 +233,21 @@ def gather_all(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def from_first(value: str) -> str:
     """Return the text that the first worker has."""
     return value if world() == 1 else _texts(value if is_first() else "")[0]
+
+
+def done_by_first(action: Callable[[], object]) -> None:
+    """Let the first worker do something while the others wait; what goes wrong is told to all of them."""
+    trouble: Exception | None = None
+    if is_first():
+        try:
+            action()
+        except (ValueError, OSError) as error:
+            if world() == 1:
+                raise
+            trouble = error
+    text = from_first("" if trouble is None else str(trouble) or type(trouble).__name__)
+    if text:
+        raise ValueError(text) from trouble
 
 
 def spread(tensors: Mapping[str, Tensor]) -> None:

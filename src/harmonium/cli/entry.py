@@ -70,6 +70,13 @@ def run_foreseen(arguments: Sequence[str] | None) -> int:
             raise
         complain(f"Training diverged. {error}")
         return DIVERGED
+    except RuntimeError as error:
+        from harmonium.workers import WorkersApartError
+
+        if not isinstance(error, WorkersApartError):
+            raise
+        complain(str(error))
+        return FAILED
     except typer.TyperException as error:
         return usage_error(error)
     except (ValueError, OSError, ImportError) as error:

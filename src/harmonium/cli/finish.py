@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harmonium import workers
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
 from harmonium.experiments import Experiment
@@ -14,22 +15,31 @@ def finish(run: Run, show: Show) -> None:
         show.line(f"data: {run.data()}")
         with show.progress(run.config.training.epochs, run.kind.watched) as callback:
             training = train(run, callbacks=[signals, callback], on_message=show.warn)
-        signals.done(f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}")
+        text = f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}"
+        signals.done(text, training)
         show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
         show.line(f"trained {training.epoch} epochs, {training.update:,} updates in {training.seconds:.1f} s")
         if run.config.training.patience:
             best = run.metrics()[-1]["best_epoch"]
             ended = "its patience ended: " if run.stopped_early else ""
             show.line(f"{ended}the model is that of epoch {best}, the best by validation likelihood")
-        if run.config.run.evaluate:
-            show.line("evaluating …")
-            scores = evaluate(run)
-            run.write_evaluation(scores)
-            show.scores(run, scores)
-        if run.config.run.report:
-            write_report(run, show)
+        if not workers.is_first():
+            return
+        with workers.alone():
+            _conclude(run, show)
     show.event("done", folder=str(run.folder))
     show.line(f"run: {run.folder}")
+
+
+def _conclude(run: Run, show: Show) -> None:
+    """Evaluate a run that is trained, and write its report."""
+    if run.config.run.evaluate:
+        show.line("evaluating …")
+        scores = evaluate(run)
+        run.write_evaluation(scores)
+        show.scores(run, scores)
+    if run.config.run.report:
+        write_report(run, show)
 
 
 def train_experiment(experiment: Experiment, show: Show) -> None:

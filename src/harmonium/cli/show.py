@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column, Table
 from rich.text import Text
 
+from harmonium import workers
 from harmonium.cli.printable import printable
 from harmonium.data import Column as TableColumn
 from harmonium.learning import Callback, Training
@@ -33,6 +34,8 @@ class Show:
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.console = Console(highlight=False, soft_wrap=True)
+        quiet = quiet or not workers.is_first()  # one of several workers speaks for all
+        as_json = as_json and workers.is_first()
         self.style = "json" if as_json else "quiet" if quiet else "terminal" if self.console.is_terminal else "plain"
 
     def event(self, name: str, **fields: Any) -> None:

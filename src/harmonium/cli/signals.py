@@ -43,8 +43,11 @@ class StopSignals(Callback):
         """From now on there is something to save."""
         self.training = training
 
-    def done(self, text: str) -> None:
-        """Training is saved: raise `Stopped` if a signal came meanwhile."""
+    def done(self, text: str, training: Training | None = None) -> None:
+        """Training is saved: raise `Stopped` if a signal came meanwhile, to any of its workers."""
         self.training = None
+        if training is not None and training.division is not None:
+            reached = training.division.agreed(self.signum is not None)
+            self.signum = self.signum or (signal.SIGTERM if reached else None)
         if self.signum is not None:
             raise Stopped(self.signum, text)

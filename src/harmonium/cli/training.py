@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.cli.finish import finish, finish_experiment
 from harmonium.cli.flags import flag_settings
 from harmonium.cli.opening import open_any
@@ -27,6 +28,8 @@ from harmonium.cli.show import Show
 from harmonium.runs import KINDS, Config, Run, draw_means, fine_tune, next_folder, prepare, resolve, settled
 from harmonium.runs.build import build_training
 from harmonium.runs.config import chosen, default_kind, merge, read_toml
+from harmonium.runs.folder import CONFIG
+from harmonium.runs.run import last_folder
 
 RUNS = Path("runs")
 
@@ -92,7 +95,8 @@ def train_command(
     data = str(flags["data"] or chosen(laid, "data", "name") or "")
     kind = flags["model"] or chosen(laid, "model", "kind") or default_kind(data)
     given = merge(flag_settings(flags, str(kind)), assigned)
-    start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet), show_config)
+    with workers.joined():
+        start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet), show_config)
 
 
 def resume_command(
@@ -111,11 +115,18 @@ def resume_command(
     unless --epochs says that it goes on: at a constant rate it then ends as if it had been made for so many; a schedule
     begins anew over the epochs that are added. The folder of an experiment goes on as well.
     """
-    opened, show = open_any(run, data_dir), Show(as_json=as_json, quiet=quiet)
+    with workers.joined():
+        _resume(run, epochs, data_dir, Show(as_json=as_json, quiet=quiet))
+
+
+def _resume(run: Path, epochs: int | None, data_dir: str | None, show: Show) -> None:
+    opened = open_any(run, data_dir)
     if isinstance(opened, Run):
         if epochs is not None:
             opened.extend(epochs)
         finish(opened, show)
+    elif workers.world() > 1:
+        raise ValueError(f"{run} holds an experiment, which one process does. Resume it without torchrun.")
     elif epochs is not None:
         raise ValueError(f"{run} holds an experiment, whose epochs its recipe says. Leave --epochs out.")
     else:
@@ -204,13 +215,30 @@ def shaded(images: Tensor, n_columns: int) -> list[str]:
 def start(config: Config, output: Path | None, overwrite: bool, show: Show, whole: bool = False) -> Run:
     """Make the run of a configuration and train it."""
     folder = next_folder(RUNS, config) if output is None else output
+    folder = Path(workers.from_first(str(folder)))
     config = settled(config)
+    workers.require_same(configuration=config.to_toml())
     prepared = prepare(config)
     show.columns(prepared.data.columns)
     config = KINDS[config.model.kind].choose(config, prepared, show.line)
+    begun = _begun(config, output)
+    if begun is not None:
+        begun.prepared = prepared
+        finish(begun, show)
+        return begun
     show.config(folder, config, whole=whole)
     build_training(config, prepared)  # what is wrong with data or settings is said before a folder is made
-    run = Run.create(folder, config, overwrite=overwrite)
+    workers.done_by_first(lambda: Run.create(folder, config, overwrite=overwrite))
+    run = Run(folder, settled(config))
     run.prepared = prepared
     finish(run, show)
     return run
+
+
+def _begun(config: Config, output: Path | None) -> Run | None:
+    """Return the run of this configuration that workers began before `torchrun` started them again, if there is one."""
+    last = last_folder(RUNS, config) if output is None else output
+    if not workers.n_restarts() or last is None or not (last / CONFIG).is_file():
+        return None
+    run = Run.open(last)
+    return run if run.config == config else None

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
+from harmonium import workers
 from harmonium.data.gate import walk
 from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, sha256, write_atomic
 from harmonium.runs.checkpoints import Checkpoints
@@ -147,8 +148,14 @@ class RunFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the run: a second process that wants to write it is refused. Cleans up after a killed one."""
+        """Hold the run: a second process that wants to write it is refused. Cleans up after a killed one.
+
+        Of several workers the first one writes.
+        """
         check_plain(self.folder)
+        if not workers.is_first():
+            yield
+            return
         with locked(self.folder):
             remove_temporary(self.folder)
             self.checkpoints.tidy()

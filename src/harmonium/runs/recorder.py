@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from harmonium import workers
 from harmonium.learning import Callback, Training
 from harmonium.learning.monitors import KeepBest, Patience
 from harmonium.learning.state import restore, snapshot
@@ -24,7 +25,8 @@ class Recorder(Callback):
 
     Within an epoch a checkpoint is written every `seconds`, and every `updates` updates if that is not 0; at the end of
     an epoch when at least `least` seconds have passed since the last. Each epoch's record gains its learning rate and
-    the health messages that are new. The model is written with each checkpoint, unless not `keeps_model`.
+    the health messages that are new. The model is written with each checkpoint, unless not `keeps_model`. Of several
+    workers all take part in a checkpoint, one update after one of them wishes it, and the first writes it.
     """
 
     def __init__(
@@ -70,7 +72,8 @@ class Recorder(Callback):
 
     def on_start(self, training: Training) -> None:
         """Make the metrics those of the state that training starts from."""
-        self.folder.write_metrics(training.history.records)
+        if workers.is_first():
+            self.folder.write_metrics(training.history.records)
         self.n_messages = sum(len(record.get("messages", ())) for record in training.history.records)
 
     def on_update(self, training: Training) -> None:
@@ -78,8 +81,15 @@ class Recorder(Callback):
         self.learning_rate = training.optimizer.param_groups[0]["lr"]
         if training.position >= len(training.order):  # the end of the epoch comes next
             return
-        if (self.updates and training.update % self.updates == 0) or self._waited(self.seconds):
+        wish = bool(self.updates and training.update % self.updates == 0) or self._waited(self.seconds)
+        if training.division is None:
+            if wish:
+                self.save(training)
+            return
+        if training.division.save:  # somebody wished it before this update: all save after it
             self.save(training)
+        elif wish:
+            training.division.wish = True
 
     def on_epoch(self, training: Training, record: dict[str, Any]) -> None:
         """Write the metrics of the epoch, and a checkpoint."""
@@ -88,18 +98,22 @@ class Recorder(Callback):
         if new:
             record["messages"] = new
         self.n_messages = len(training.history.messages)
-        self.folder.append(METRICS, record)
+        if workers.is_first():
+            self.folder.append(METRICS, record)
         self._note_time(training)
-        if self.updates or self._waited(self.least):
+        due = bool(self.updates) or self._waited(self.least)
+        if due if training.division is None else training.division.agreed(due):
             self.save(training)
 
     def save(self, training: Training) -> None:
         """Write the training state and the model, unless this update is saved already."""
         if self.saved == (training.update, training.epoch):
             return
-        self.folder.checkpoints.save(*snapshot(training))
-        if self.keeps_model:
-            self.folder.write_model(final_parameters(training))
+        state = snapshot(training)
+        if workers.is_first():
+            self.folder.checkpoints.save(*state)
+            if self.keeps_model:
+                self.folder.write_model(final_parameters(training))
         if training.position:
             self._note_time(training)
         self.last, self.saved = time.monotonic(), (training.update, training.epoch)
@@ -108,6 +122,8 @@ class Recorder(Callback):
         return time.monotonic() - self.last >= seconds
 
     def _note_time(self, training: Training) -> None:
+        if not workers.is_first():
+            return
         now = {"time": time.time(), "cpu_seconds": self.cpu_seconds}
         self.folder.append(TIMING, {"epoch": training.epoch, "update": training.update, **now})
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.data import DATASETS, Data
 from harmonium.display import html_table
 from harmonium.runs.atomic import write_atomic
@@ -68,7 +69,7 @@ class Run(RunFolder):
             changed["restarts"] = [*section.restarts, section.epochs]
         self.config = self.config.model_copy(update={"training": section.model_copy(update=changed)})
         self.kind.task(self.config, self.prepared, self.untrained(), generator=torch.Generator())  # raises if it cannot
-        write_atomic(self.folder / CONFIG, self.config.to_toml().encode())
+        workers.done_by_first(lambda: write_atomic(self.folder / CONFIG, self.config.to_toml().encode()))
 
     def check_unchanged(self) -> None:
         """Raise if another process has made another run in this folder since it was opened."""
@@ -100,7 +101,7 @@ class Run(RunFolder):
 
     def keep(self) -> None:
         """Write what the run must keep of its data, once."""
-        if self.kept() is None:
+        if workers.is_first() and self.kept() is None:
             n_rows = {split: len(x) for split in SPLITS if (x := getattr(self.prepared.data, split)) is not None}
             self.write_kept(*as_kept(self.kind.outline(self.config, self.prepared), n_rows))
 
@@ -206,10 +207,22 @@ def relocated(config: Config, data_dir: str | Path | None) -> Config:
 
 def next_folder(root: Path, config: Config) -> Path:
     """Return the next free `<root>/<data>-<model>-<n>`."""
+    stem, last = _numbered(root, config)
+    return root / f"{stem}-{last + 1}"
+
+
+def last_folder(root: Path, config: Config) -> Path | None:
+    """Return the newest `<root>/<data>-<model>-<n>` that is there."""
+    stem, last = _numbered(root, config)
+    return root / f"{stem}-{last}" if last else None
+
+
+def _numbered(root: Path, config: Config) -> tuple[str, int]:
+    """Return how folders of such runs are called, and the highest number that is taken."""
     stem = re.sub(r"[^\w.-]+", "-", f"{Path(config.data.name).stem}-{config.model.kind}")
     taken = [
         int(path.name.removeprefix(f"{stem}-"))
         for path in root.glob(f"{stem}-*")
         if path.name[len(stem) + 1 :].isdigit()
     ]
-    return root / f"{stem}-{max(taken, default=0) + 1}"
+    return stem, max(taken, default=0)
