@@ -122,6 +122,7 @@ def resume_command(
 def _resume(run: Path, epochs: int | None, data_dir: str | None, show: Show) -> None:
     opened = open_any(run, data_dir)
     if isinstance(opened, Run):
+        workers.require_same(configuration=opened.config.to_toml())  # and nobody changes it before all have read it
         if epochs is not None:
             opened.extend(epochs)
         finish(opened, show)
