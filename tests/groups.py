@@ -30,15 +30,23 @@ def run_group(world: int, function: Callable[..., Any], folder: Path, *arguments
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, rank, world, str(meeting), function, arguments))
         process.start()
+        theirs.close()  # so that a process that dies is an end of the pipe
         pipes.append(ours)
         processes.append(process)
-    found = [pipe.recv() if pipe.poll(2 * SECONDS) else (False, "no answer") for pipe in pipes]
+    found = [_answer(pipe) for pipe in pipes]
     for process in processes:
         process.join()
     for succeeded, value in found:
         if not succeeded:
             raise RuntimeError(value)
     return [value for _, value in found]
+
+
+def _answer(pipe: Connection) -> tuple[bool, Any]:
+    try:
+        return pipe.recv() if pipe.poll(2 * SECONDS) else (False, "no answer")
+    except EOFError:
+        return False, "a worker died"
 
 
 def _work(

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.evaluation.dbn_bound import dbn_bound
 from harmonium.inference import ClosedForm, Inference, MeanField
 from harmonium.learning.objectives.contrastive import rows_by_layers
@@ -118,19 +119,35 @@ def _free_energies(model: EnergyModel, state: State, inference: Inference | None
     """Return F of each row, or a bound of it, in float64, and whether it is a bound."""
     if not isinstance(model, BoltzmannMachine):
         x = state[data_layer(model)]
-        return torch.cat([model.free_energy(rows) for rows in x.split(_ROWS)]).double(), False
+        return workers.by_rows(
+            lambda x: torch.cat([model.free_energy(rows) for rows in x.split(_ROWS)]), x
+        ).double(), False
     state = {name: value for name, value in state.items() if name in (*model.layers, *model.given)}
     chosen = inference or _inference_for(model, state)
     n = len(next(iter(state.values())))
     free, is_bound = torch.zeros(n, dtype=torch.float64), not chosen.exact
-    for index in torch.arange(n).split(_ROWS if is_bound else _rows_at_once(model, state)):
+    if is_bound:  # rows of a batch are inferred together
+        _score(model, state, chosen, torch.arange(n), _ROWS, free)
+        return free, True
+
+    def of_rows(index: Tensor) -> Tensor:
+        _score(model, state, chosen, index, _rows_at_once(model, state), free)
+        return free[index]
+
+    return workers.by_rows(of_rows, torch.arange(n)), False
+
+
+def _score(
+    model: BoltzmannMachine, state: State, chosen: Inference, numbers: Tensor, n_at_once: int, free: Tensor
+) -> None:
+    """Write F of the numbered rows, or a bound of it, into `free`."""
+    for index in numbers.split(n_at_once):
         law = model.rows(index) if isinstance(model, Conditioned) else model
         for rows, part in rows_by_layers(model, {name: value[index] for name, value in state.items()}):
             for name, value in part.items():
                 units = model.layer(name)
                 (units.check_support if name in model.given else units.check_values)(value, name)
             free[index[rows.cpu()]] = chosen.free_energy(law, part).double().cpu()
-    return free, is_bound
 
 
 def _inference_for(model: BoltzmannMachine, state: State) -> Inference:

@@ -143,10 +143,11 @@ class Division:
         axis = training.objective.chain_axis()
         if not self.divides or axis is None:
             return tensors
-        of_chains = {name for name, value in tensors.items() if _OF_OBJECTIVE.search(name) and value.ndim > axis}
-        return {
-            name: workers.gather(value, axis=axis) if name in of_chains else value for name, value in tensors.items()
-        }
+        result = dict(tensors)
+        for name, value in sorted(tensors.items()):  # in one order: a state that was read may be in any
+            if _OF_OBJECTIVE.search(name) and value.ndim > axis:
+                result[name] = workers.gather(value, axis=axis)
+        return result
 
     def own(self, training: Training, tensors: State) -> State:
         """Return a saved state with the chains of this worker alone."""

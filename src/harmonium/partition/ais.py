@@ -9,9 +9,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.partition.base import Path, Reference, path_of
 from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
+from harmonium.partition.shared import everyone, own, part_of_chains, weights_of_all
 from harmonium.samplers import Gibbs
 from harmonium.samplers.resample import resample
 from harmonium.types import EnergyModel, Estimate, State, as_state, keep_freed_memory
@@ -95,15 +97,17 @@ def anneal(
     if n_chains < 2:
         raise ValueError(f"`n_chains` must be at least 2, or there is no error bar. Got {n_chains}. Try 512.")
     keep_freed_memory()
-    point = path.start(n_chains, generator=generator)
-    total = torch.zeros(n_chains, dtype=torch.float64, device=point.linear.device)
-    ladder = betas.tolist()
-    for i in range(1, len(ladder)):
-        total += path.log_ratio(point, ladder[i - 1], ladder[i])
-        point = path.advance(point, ladder[i], generator=generator)
-        if on_beta is not None:
-            on_beta(i, len(ladder) - 1)
-    return total, point
+    part = part_of_chains(path, n_chains)
+    with workers.dividing(part):
+        point = path.start(n_chains if part is None else part.count, generator=generator)
+        total = torch.zeros(len(point.linear), dtype=torch.float64, device=point.linear.device)
+        ladder = betas.tolist()
+        for i in range(1, len(ladder)):
+            total += path.log_ratio(point, ladder[i - 1], ladder[i])
+            point = path.advance(point, ladder[i], generator=generator)
+            if on_beta is not None:
+                on_beta(i, len(ladder) - 1)
+    return weights_of_all(total, part), everyone(path, point, part)
 
 
 def melt(
@@ -115,14 +119,17 @@ def melt(
     on_beta: Progress | None = None,
 ) -> Tensor:
     """Carry chains from β = 1 to 0 and return their log weights."""
-    total = torch.zeros(point.linear.shape, dtype=torch.float64, device=point.linear.device)
-    ladder = betas.tolist()
-    for i in reversed(range(1, len(ladder))):
-        point = path.advance(point, ladder[i], generator=generator)
-        total += path.log_ratio(point, ladder[i], ladder[i - 1])
-        if on_beta is not None:
-            on_beta(len(ladder) - i, len(ladder) - 1)
-    return total
+    part = part_of_chains(path, len(point.linear))
+    with workers.dividing(part):
+        point = own(path, point, part)
+        total = torch.zeros(point.linear.shape, dtype=torch.float64, device=point.linear.device)
+        ladder = betas.tolist()
+        for i in reversed(range(1, len(ladder))):
+            point = path.advance(point, ladder[i], generator=generator)
+            total += path.log_ratio(point, ladder[i], ladder[i - 1])
+            if on_beta is not None:
+                on_beta(len(ladder) - i, len(ladder) - 1)
+    return weights_of_all(total, part)
 
 
 def equilibrate(
@@ -136,9 +143,17 @@ def equilibrate(
     """Resample annealed chains in proportion to their weights and run them on at β = 1."""
     index = resample(log_weights, generator=generator)
     point = path.point({name: value[index] for name, value in point.state.items()})
-    for _ in range(n_steps):
-        point = path.advance(point, 1.0, generator=generator)
-    return point
+    return run_on(path, point, n_steps, generator=generator)
+
+
+def run_on(path: Path, point: PathPoint, n_steps: int, *, generator: torch.Generator | None = None) -> PathPoint:
+    """Run chains on at β = 1."""
+    part = part_of_chains(path, len(point.linear))
+    with workers.dividing(part):
+        point = own(path, point, part)
+        for _ in range(n_steps):
+            point = path.advance(point, 1.0, generator=generator)
+    return everyone(path, point, part)
 
 
 def from_weights(log_weights: Tensor, log_z0: float, kind: str) -> Estimate:

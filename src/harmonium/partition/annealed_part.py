@@ -9,10 +9,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.partition.ais import Progress, from_weights, melt, reversed_estimate
 from harmonium.partition.base import Path
 from harmonium.partition.bennett import bennett
 from harmonium.partition.path import PathPoint
+from harmonium.partition.shared import everyone, own, part_of_chains
 from harmonium.samplers.resample import resample
 from harmonium.types import Estimate, State
 
@@ -64,9 +66,13 @@ def melt_parts(
         )
         index.append(some + i * size)
     point = run.path.point({name: x[torch.cat(index)] for name, x in run.ends.state.items()})
-    for _ in range(n_steps):
-        new = run.path.advance(point, 1.0, generator=generator)
-        point = new if inside is None else _confined(run.path, point, new, inside)
+    part = part_of_chains(run.path, len(point.linear))
+    with workers.dividing(part):
+        point = own(run.path, point, part)
+        for _ in range(n_steps):
+            new = run.path.advance(point, 1.0, generator=generator)
+            point = new if inside is None else _confined(run.path, point, new, inside)
+    point = everyone(run.path, point, part)
     down = melt(run.path, run.betas, point, generator=generator, on_beta=on_beta).split(size)
     parts = zip(run.up.split(size), within, down, log_z0.tolist(), strict=True)
     few = min(FEWEST_INSIDE, size / 2)

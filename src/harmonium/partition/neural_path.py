@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.laws.gaussian import GaussianLaw
 from harmonium.laws.uniform import UniformLaw
 from harmonium.models.frozen import frozen
@@ -47,7 +48,8 @@ class NeuralPath:
     def start(self, n: int, *, generator: torch.Generator | None = None) -> PathPoint:
         """Draw `n` points at β = 0, exactly."""
         if self.log_steps is None:
-            self.log_steps = self._tuned(generator)
+            with workers.dividing(None):  # the pilot is the same for all workers
+                self.log_steps = self._tuned(generator)
         return self.point({"x": self.reference.initial(n, generator=generator).to(self._like)})
 
     def point(self, state: State) -> PathPoint:

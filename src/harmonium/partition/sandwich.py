@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
-from harmonium.partition.ais import FEWEST, MARKOV, anneal, from_weights, melt, reversed_estimate
+from harmonium.partition.ais import FEWEST, MARKOV, anneal, from_weights, melt, reversed_estimate, run_on
 from harmonium.partition.annealed_part import FEWEST_INSIDE, Annealed, melt_parts
 from harmonium.partition.base import Path, path_of
 from harmonium.partition.bounds import Bounds, guaranteed_bounds
@@ -138,8 +138,7 @@ def _look_elsewhere(run: Annealed, given: list[State], effort: Effort) -> _Look:
     rows = [{name: modes.states[name][index] for name in run.ends.state}, *starts[1:]]
     point = run.path.point({name: torch.cat([state[name] for state in rows]) for name in run.ends.state})
     started = modes.cells(point.state)
-    for _ in range(effort.n_steps):
-        point = run.path.advance(point, 1.0, generator=effort.generator)
+    point = run_on(run.path, point, effort.n_steps, generator=effort.generator)
     return _separated(run, modes, point, started)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.models import DBN
 from harmonium.samplers.base import Info
 from harmonium.samplers.gibbs import Gibbs
@@ -37,13 +38,30 @@ def sample_from_top(
     """
     if n_samples < 1 or n_steps < 1:
         raise ValueError(f"`n_samples` and `n_steps` must be at least 1. Got {n_samples} and {n_steps}.")
+    if start is not None and len(start) != n_samples:
+        raise ValueError(f"`start` must have n_samples={n_samples} rows. Got {len(start)}.")
+    part = workers.part_of(n_samples)
+    if part is not None and not part.repeated:  # each worker draws its own, and all get all
+        begin = None if start is None else part.take(start)
+        with workers.dividing(part):
+            return workers.gather(_draw(dbn, part.count, n_steps, sample_down, begin, generator, on_step))
+    return _draw(dbn, n_samples, n_steps, sample_down, start, generator, on_step)
+
+
+def _draw(
+    dbn: DBN,
+    n_samples: int,
+    n_steps: int,
+    sample_down: bool,
+    start: Tensor | None,
+    generator: torch.Generator | None,
+    on_step: Callable[[int, Info], None] | None,
+) -> Tensor:
     top, i = dbn[-1], len(dbn) - 1
     below, above = top.layers
     if start is None:
         state = top.initial(n_samples, generator=generator)
     else:
-        if len(start) != n_samples:
-            raise ValueError(f"`start` must have n_samples={n_samples} rows. Got {len(start)}.")
         v = dbn.enter(i, dbn.up(start, i))
         state = {below: v, above: dbn.draw_hidden(i, v, generator=generator)}
     gibbs = Gibbs()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.models import DBN, JEM, BoltzmannMachine, Conditioned
 from harmonium.models.frozen import frozen
 from harmonium.models.layers import data_layer, layers_of
@@ -25,6 +26,7 @@ from harmonium.types import (
     keep_freed_memory,
     without_gradient,
 )
+from harmonium.workers import Part
 
 
 @without_gradient
@@ -84,26 +86,33 @@ def sample_layers(
     like = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     known = {} if given is None else as_state(given, layer, like=like)
     law, held = _conditioned(model, known, n)
-    x = starting_points(law, n, generator=generator) if start is None else start
-    state = as_state(x, layer, like=like)
-    for name, value in state.items():
+    begin = None if start is None else as_state(start, layer, like=like)
+    for name, value in (begin or {}).items():
         if len(value) != n:
             raise ValueError(
                 f"`start` must hold one sample for each of the n={n} chains. Got {name} of shape {tuple(value.shape)}."
             )
-    for name, values in held.items():
-        first = state[name] if name in state else law.initial(n, generator=generator)[name]  # type: ignore[attr-defined]
-        _check_given(law, name, values, first)
-        mask = ~values.isnan()
-        state[name] = torch.where(mask, values, first)
-        sampler = replace(sampler, clamp={**sampler.clamp, name: mask})
-    with frozen(model):
+    part = workers.part_of(n) if sampler.chain_axis() is not None and not sampler.clamp else None
+    part = None if part is None or part.repeated else part
+    if part is not None:  # the chains of this worker
+        begin = None if begin is None else {name: part.take(value) for name, value in begin.items()}
+        law, held = _of_part(law, held, part)
+    with workers.dividing(part), frozen(model):
+        n_here = n if part is None else part.count
+        state = begin or as_state(starting_points(law, n_here, generator=generator), layer, like=like)
+        for name, values in held.items():
+            first = state[name] if name in state else law.initial(n_here, generator=generator)[name]  # type: ignore[attr-defined]
+            _check_given(law, name, values, first)
+            mask = ~values.isnan()
+            state[name] = torch.where(mask, values, first)
+            sampler = replace(sampler, clamp={**sampler.clamp, name: mask})
         chains = sampler.init(law, state[layer] if set(state) == {layer} else state, generator=generator)
         for i in range(n_steps):
             chains, info = sampler.step(law, chains, generator=generator)
             if on_step is not None:
                 on_step(i, info)
         result = sampler.layers(law, chains)
+    result = result if part is None else workers.gather_all(result)
     for value in result.values():
         if not value.is_meta and not bool(value.isfinite().all()):
             raise ValueError(
@@ -112,6 +121,18 @@ def sample_layers(
                 "the step size."
             )
     return result
+
+
+def _of_part(law: EnergyModel, held: State, part: Part) -> tuple[EnergyModel, State]:
+    """Return the law and the held values of the chains of one worker."""
+    if isinstance(law, Conditioned) and law.is_batched:
+        law = law.rows(torch.arange(part.first, part.first + part.count))
+    shapes = {name: law.layer(name).shape if isinstance(law, BoltzmannMachine) else None for name in held}
+    one = {
+        name: value.ndim == len(shape) if (shape := shapes[name]) is not None else len(value) != part.total
+        for name, value in held.items()
+    }
+    return law, {name: value if one[name] else part.take(value) for name, value in held.items()}
 
 
 def _conditioned(model: EnergyModel, known: State, n: int) -> tuple[EnergyModel, State]:
