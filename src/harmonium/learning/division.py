@@ -95,6 +95,18 @@ class Division:
         part = self.rows(len(index))
         return index if part is None else part.take(index)
 
+    def add_shares(self, training: Training, index: Tensor, batch: State) -> None:
+        """Make the gradient of this worker's rows of a batch, and add up those of all workers."""
+        part = self.rows(len(index))
+        mine = index if part is None else part.take(index)
+        has_holes = bool(training.missing.values)
+        if part is not None and has_holes:  # drawn for all rows: every worker remembers the draws
+            batch = {name: part.take(value) for name, value in training._prepared(index, batch).items()}
+        with workers.dividing(part):
+            training.batch = batch if part is not None and has_holes else training._prepared(mine, batch)
+            training._add_gradient(mine)
+        self.add_up(training)
+
     def add_up(self, training: Training) -> None:
         """Give all workers the sum of their gradients; where each did all of it, the mean."""
         learning, objective = training._learning, training.objective

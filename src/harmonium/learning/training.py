@@ -167,8 +167,7 @@ class Training:
         if not len(self.order):
             self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
         as_floats = self.transform is None and torch.channels_last not in self._formats
-        is_shared = self.division is not None and not self.missing.values
-        mine = self.division.mine if self.division is not None and is_shared else None
+        mine = None if self.division is None or self.missing.values else self.division.mine
         for index, batch in self.batches.in_turn(
             self.order[self.position :], self.batch_size, as_floats=as_floats, mine=mine
         ):
@@ -182,7 +181,7 @@ class Training:
                 self._add_gradient(index)
                 n = len(next(iter(self.batch.values())))
             else:
-                self._add_shares(self.division, index, batch)
+                self.division.add_shares(self, index, batch)
                 n = len(index)
             self._apply_gradient()
         self._keep_rows(n)
@@ -197,17 +196,6 @@ class Training:
         self.phases = self.objective.accumulate_grad(
             self.model, self.batch, weight=weight, index=index, generator=self.generator
         )
-
-    def _add_shares(self, division: Division, index: Tensor, batch: State) -> None:
-        """Make the gradient of this worker's rows of a batch, and add up those of all workers."""
-        part = division.rows(len(index))
-        if part is not None and self.missing.values:  # drawn for all rows: every worker remembers the draws
-            batch = {name: part.take(value) for name, value in self._prepared(index, batch).items()}
-        mine = index if part is None else part.take(index)
-        with workers.dividing(part):
-            self.batch = batch if self.missing.values else self._prepared(mine, batch)
-            self._add_gradient(mine)
-        division.add_up(self)
 
     def _asked_to_stop(self) -> bool:
         return self.stop if self.division is None else self.division.agreed(self.stop)
