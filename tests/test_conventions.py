@@ -27,7 +27,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_LINES = 400
 ONE_CLASS_PACKAGES = {"units", "couplings", "samplers", "models"}
 VAGUE_MODULES = {"utils", "util", "helpers", "helper", "common", "core", "misc"}
-ADAPTERS = {"cli", "plots", "runs", "experiments", "sklearn"}
+ADAPTERS = {"cli", "plots", "runs", "experiments", "sklearn", "web"}
 """Here `draw` may mean a picture, and randomness may enter as a `seed`."""
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

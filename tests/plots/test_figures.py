@@ -19,7 +19,7 @@ import harmonium as hm
 from harmonium import plots
 from harmonium.evaluation.baselines import gaussian_log_density
 from harmonium.evaluation.classify.calibration import reliability
-from harmonium.plots.filters import data_weight
+from harmonium.models.data_weight import data_weight
 from harmonium.plots.grids import BETWEEN, UNKNOWN, image_shape, mosaic
 from harmonium.plots.landscape import N_GRID, mass_levels, plane_log_z
 

@@ -131,7 +131,7 @@ def test_data_of_another_run_are_refused(made: Path, tmp_path: Path) -> None:
 
 
 def test_a_table_keeps_no_rows_and_others_a_few(made: Path) -> None:
-    for name, n in (("table", 0), ("subspace-rbm", 18), ("hopfield", 3)):
+    for name, n in (("table", 0), ("subspace-rbm", 26), ("hopfield", 3)):
         kept = Run.open(made / "runs" / name).kept()
         assert kept is not None and len(kept[1]["train"]) == n
         assert kept[0]["rows"]["train"] in (3, 96, 128)

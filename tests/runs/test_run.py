@@ -218,3 +218,13 @@ def test_spread_components_start_as_probable_as_none() -> None:
     data = prepare(wrong).data
     with pytest.raises(ValueError, match="Gaussian visible units"):
         build_model(wrong, data, generator=torch.Generator())
+
+
+def test_a_run_whose_data_have_moved_is_the_same_run(tmp_path: Path) -> None:
+    config = resolve({"data": {"name": "bars-and-stripes"}, "run": {"threads": 1}})
+    Run.create(tmp_path / "run", config)
+    moved = Run.open(tmp_path / "run", data_dir=tmp_path)
+    moved.check_unchanged()
+    Run.create(tmp_path / "run", resolve({"data": {"name": "ising"}, "run": {"threads": 1}}), overwrite=True)
+    with pytest.raises(ValueError, match="holds another run by now"):
+        moved.check_unchanged()

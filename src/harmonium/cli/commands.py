@@ -58,6 +58,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "listing.list_command",
         "List the runs and experiments in a folder with their scores and the settings that vary.",
     ),
+    "serve": (
+        "serving.serve_command",
+        "Watch the runs of a folder live in a browser, and play with their models.",
+    ),
     "info": (
         "using.info_command",
         "Show versions, threads, kinds of models and data sets, with what to put where for those that are missing.",

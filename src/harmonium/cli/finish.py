@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 from harmonium import workers
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
+from harmonium.cli.stopped import Stopped
 from harmonium.experiments import Experiment
 from harmonium.runs import Run, evaluate, train
 
@@ -17,6 +20,8 @@ def finish(run: Run, show: Show) -> None:
             training = train(run, callbacks=[signals, callback], on_message=show.warn)
         text = f"Stopped and saved after update {training.update}. Go on with: harmonium resume {run.folder}"
         signals.done(text, training)
+        if run.asked_to_stop:
+            raise Stopped(signal.SIGTERM, text)
         show.event("trained", folder=str(run.folder), epochs=training.epoch, seconds=training.seconds)
         show.line(f"trained {training.epoch} epochs, {training.update:,} updates in {training.seconds:.1f} s")
         if run.config.training.patience:

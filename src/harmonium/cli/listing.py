@@ -13,10 +13,8 @@ from harmonium.cli.options import Json, Quiet
 from harmonium.cli.show import Show, cell
 from harmonium.cli.training import RUNS
 from harmonium.experiments import Experiment
-from harmonium.runs import Run, differing_settings, find_folders
+from harmonium.runs import Run, find_folders, varying_settings
 from harmonium.runs.folder import Listed
-
-_SHOWN = ("data.name", "data.data_dir", "model.kind", "model.n_hidden", "training.epochs")  # in columns of their own
 
 
 def list_command(
@@ -37,7 +35,8 @@ def list_command(
         Column("run", overflow="fold"), "data, model, size", "epochs", "score", "what varies", box=None, pad_edge=False
     )
     opened = [read(path) for path in folders]
-    varying = settings_that_vary([found[0] for found in opened if not isinstance(found, str)])
+    runs = [found[0] for found in opened if not isinstance(found, str) and isinstance(found[0], Run)]
+    varying = dict(zip((run.folder for run in runs), varying_settings(runs), strict=True))
     for path, found in zip(folders, opened, strict=True):
         name = str(path.relative_to(folder)) if path != folder else str(path)
         if isinstance(found, str):
@@ -75,18 +74,4 @@ def everything(run: Run | Experiment, line: Listed, scores: dict[str, Any]) -> d
         "accuracy": scores.get("accuracy", {}).get("test", {}),
         "settings": run.config.model_dump() if isinstance(run, Run) else run.settings(),
         "scores": scores,
-    }
-
-
-def settings_that_vary(found: list[Run | Experiment]) -> dict[Path, dict[str, Any]]:
-    """Return the settings of each run that are not the same in all of them, by the last part of their names."""
-    runs = [run for run in found if isinstance(run, Run)]
-    if len(runs) < 2:
-        return {}
-    differ = {name: values for name, values in differing_settings(runs).items() if name not in _SHOWN}
-    return {
-        run.folder: {
-            name.rpartition(".")[2]: values[i] for name, values in differ.items() if values[i] not in (None, [], {})
-        }
-        for i, run in enumerate(runs)
     }

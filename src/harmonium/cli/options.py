@@ -21,6 +21,7 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Where to write; a name is chosen if left out.", show_default=False),
 ]
+Watch = Annotated[bool, typer.Option("--watch", help="Watch it live in a browser.")]
 UseSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the output folder.")]
 

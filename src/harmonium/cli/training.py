@@ -21,10 +21,12 @@ from harmonium.cli.options import (
     RunFolder,
     Seed,
     Threads,
+    Watch,
     as_settings,
     parse_assignments,
 )
 from harmonium.cli.show import Show
+from harmonium.cli.watching import Watching
 from harmonium.runs import KINDS, Config, Run, draw_means, fine_tune, next_folder, prepare, resolve, settled
 from harmonium.runs.build import build_training
 from harmonium.runs.config import chosen, default_kind, merge, read_toml
@@ -65,6 +67,7 @@ def train_command(
         bool,
         typer.Option("--show-config", help="Print every setting, not only those that differ from the recipe."),
     ] = False,
+    watch: Watch = False,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -95,8 +98,9 @@ def train_command(
     data = str(flags["data"] or chosen(laid, "data", "name") or "")
     kind = flags["model"] or chosen(laid, "model", "kind") or default_kind(data)
     given = merge(flag_settings(flags, str(kind)), assigned)
-    with workers.joined():
-        start(resolve(settings, given), output, overwrite, Show(as_json=as_json, quiet=quiet), show_config)
+    show = Show(as_json=as_json, quiet=quiet)
+    with workers.joined(), Watching(watch, show, data_dir) as page:
+        start(resolve(settings, given), output, overwrite, show, page, show_config)
 
 
 def resume_command(
@@ -175,6 +179,7 @@ def demo_command(
     overwrite: Overwrite = False,
     seed: Seed = None,
     threads: Threads = None,
+    watch: Watch = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -184,7 +189,13 @@ def demo_command(
     digits.png and report.html: curves, filters, samples, reconstructions.
     """
     flags, show = as_settings({"run.seed": seed, "run.threads": threads}), Show(as_json=as_json, quiet=quiet)
-    run = start(resolve(merge(DEMO, flags)), output, overwrite, show)
+    with Watching(watch, show) as page:
+        run = start(resolve(merge(DEMO, flags)), output, overwrite, show, page)
+        show_digits(run, show)
+
+
+def show_digits(run: Run, show: Show) -> None:
+    """Print digits that a run makes up, and write more of them."""
     digits = draw_means(run, 40)
     show.line("digits that it makes up (means of the pixels at the ends of Gibbs chains):")
     for line in shaded(digits[:8, 0], 4):
@@ -213,8 +224,8 @@ def shaded(images: Tensor, n_columns: int) -> list[str]:
     return lines[:-1] if len(images) <= n_columns else lines
 
 
-def start(config: Config, output: Path | None, overwrite: bool, show: Show, whole: bool = False) -> Run:
-    """Make the run of a configuration and train it."""
+def start(config: Config, output: Path | None, overwrite: bool, show: Show, page: Watching, whole: bool = False) -> Run:
+    """Make the run of a configuration and train it, watched on a page if that is wanted."""
     folder = next_folder(RUNS, config) if output is None else output
     folder = Path(workers.from_first(str(folder)))
     config = settled(config)
@@ -232,6 +243,8 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show, whol
     workers.done_by_first(lambda: Run.create(folder, config, overwrite=overwrite))
     run = Run(folder, settled(config))
     run.prepared = prepared
+    if workers.is_first():
+        page.open(run.folder)
     finish(run, show)
     return run
 

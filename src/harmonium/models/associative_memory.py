@@ -46,13 +46,14 @@ class AssociativeMemory(BoltzmannMachine, ABC):
         n_steps: int = 100,
         generator: torch.Generator | None = None,
         on_step: Callable[[int, Tensor], None] | None = None,
+        on_unit: Callable[[int, Tensor], None] | None = None,
     ) -> Tensor:
         """Return where the network goes from cues `x`, `(*batch, *shape)`, within `n_steps` steps.
 
         In a step every unit is drawn once, `P(x_i = 1) = σ(2βθ_i)`: one after another in random order, so that no
         update raises the energy at zero temperature (`beta` infinite: `x_i = sign θ_i`, unchanged where θ_i = 0), or,
         `synchronous`, all at once, which may end in a cycle of two states. At zero temperature it stops where no unit
-        changes. `on_step(i, x)` is called after each step.
+        changes. `on_step(i, x)` is called after each step, `on_unit(j, x)` after each draw of one unit, the j-th.
 
         >>> patterns = torch.tensor([[1.0, 1, 1, 1, -1, -1, -1, -1], [1, -1, 1, -1, 1, -1, 1, -1]])
         >>> Hopfield.store(patterns).recall(torch.tensor([-1.0, 1, 1, 1, -1, -1, -1, -1]))
@@ -75,11 +76,13 @@ class AssociativeMemory(BoltzmannMachine, ABC):
                 fields = self.local_fields(u, rows, slice(None))
                 rows = _drawn(fields, rows, rounding, beta, generator)
             else:
-                for j in draw_permutation(n, generator=generator).tolist():
+                for k, j in enumerate(draw_permutation(n, generator=generator).tolist()):
                     old = rows[:, j]
                     new = _drawn(self.local_fields(u, old, j), old, rounding[j], beta, generator)
                     u.addr_(new - old, like[j])
                     rows[:, j] = new
+                    if on_unit is not None:
+                        on_unit(k, rows.reshape(spins.shape))
             if on_step is not None:
                 on_step(i, rows.reshape(spins.shape))
             if beta == math.inf and torch.equal(rows, before):

@@ -6,7 +6,6 @@ from harmonium.plots.filters import filters, weight_heatmap
 from harmonium.plots.grids import (
     chains_over_time,
     inpainting,
-    limits_of,
     reconstructions,
     sample_grid,
     save_grid,
@@ -16,6 +15,7 @@ from harmonium.plots.partition import log_z_between_bounds
 from harmonium.plots.report import write_panels, write_report
 from harmonium.plots.scores import free_energy_histograms, reliability_diagram, score_histograms
 from harmonium.plots.weights import activation_histogram, mean_comparison, singular_values, weight_histogram
+from harmonium.runs.shades import limits_of
 
 __all__ = [
     "activation_histogram",

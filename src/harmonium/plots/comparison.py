@@ -9,12 +9,13 @@ from typing import Any
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from harmonium.plots.curves import PANELS, TITLES
-from harmonium.plots.grids import limits_of, sample_grid
+from harmonium.plots.grids import sample_grid
 from harmonium.plots.landscape import samples_2d
 from harmonium.plots.page import Picture, Section, page, to_png
 from harmonium.plots.style import COLORS, chart, legend, new_figure
 from harmonium.runs.atomic import write_atomic
+from harmonium.runs.metric_words import PANELS, TITLES
+from harmonium.runs.shades import limits_of
 
 _STYLES = ("-", "--", ":", "-.")  # after as many colors as there are
 

@@ -11,75 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from harmonium.plots.style import CHART, COLORS, GRAY, chart, legend, new_figure
+from harmonium.runs.metric_words import COUNTS, LABELS, LEVELS, PANELS, TITLES
 
 Panel = str | Sequence[str]
 """One metric, or several that share a pair of axes."""
-
-PANELS: tuple[tuple[str, ...], ...] = (
-    ("loss", "validation_loss"),
-    ("generation_loss", "validation_generation_loss"),
-    ("classification_loss", "validation_classification_loss"),
-    ("validation_accuracy",),
-    ("log_likelihood", "validation_log_likelihood"),
-    ("pseudo_likelihood",),
-    tuple(f"unexplained_{i}" for i in range(1, 5)),
-    tuple(f"unexplained_{i}" for i in range(5, 9)),
-    ("reconstruction",),
-    ("free_energy", "validation_free_energy"),
-    ("free_energy_gap",),
-    ("contrast",),
-    ("activity",),
-    tuple(f"activity_{i}" for i in range(1, 5)),
-    tuple(f"activity_{i}" for i in range(5, 9)),
-    ("dead", "saturated"),
-    ("r_hat",),
-    ("ess",),
-    ("gradient_norm",),
-    ("saturation",),
-    ("rollbacks",),
-)
-"""The panels that `curves` draws unless told otherwise, those without records left out."""
-
-TITLES = {
-    "loss": ("L = L_clf + L_gen", "nats a sample"),
-    "generation_loss": ("L_gen = F(data) − F(samples)", "nats a sample"),
-    "classification_loss": ("L_clf, the cross-entropy", "nats a sample"),
-    "validation_accuracy": ("Validation accuracy", "share of right classes"),
-    "gradient_norm": ("Length of the gradient", "at the last update"),
-    "saturation": ("Chains in a corner of the box", "share"),
-    "rollbacks": ("Returns of the guard", "so far"),
-    "log_likelihood": ("Log-likelihood", "nats a sample"),
-    "pseudo_likelihood": ("Pseudo-likelihood", "nats a sample"),
-    "unexplained_1": ("Unexplained share of each machine's data", "1 is the mean"),
-    "unexplained_5": ("Unexplained share of each machine's data", "1 is the mean"),
-    "reconstruction": ("Reconstruction error", "mean squared error"),
-    "free_energy": ("Free energy of the data", "nats"),
-    "free_energy_gap": ("Free energy, training minus validation", "nats"),
-    "contrast": ("Free energy, data minus chains", "nats"),
-    "activity": ("Mean hidden activity", "share of the range"),
-    "activity_1": ("Mean hidden activity by layer", "share of the range"),
-    "activity_5": ("Mean hidden activity by layer", "share of the range"),
-    "dead": ("Hidden units without information", "units"),
-    "r_hat": ("Mixing of the chains: R-hat", "R-hat"),
-    "ess": ("Effective sample size of the chains", "draws"),
-}
-_LABELS = {
-    "loss": "training",
-    "validation_loss": "validation",
-    "generation_loss": "training",
-    "validation_generation_loss": "validation",
-    "classification_loss": "training",
-    "validation_classification_loss": "validation",
-    "log_likelihood": "training",
-    "validation_log_likelihood": "validation",
-    "free_energy": "training",
-    "validation_free_energy": "validation",
-    "dead": "never fire",
-    "saturated": "always on",
-    **{f"{name}_{i}": f"layer {i}" for name in ("unexplained", "activity") for i in range(1, 9)},
-}
-_COUNTS = {"dead", "ess", "rollbacks"}
-_LEVELS = {"free_energy_gap": 0.0, "contrast": 0.0, "generation_loss": 0.0, "r_hat": 1.0, "unexplained_1": 1.0}
 
 
 def curves(records: Sequence[Mapping[str, Any]], metrics: Sequence[Panel] | None = None) -> Figure:
@@ -121,20 +56,20 @@ def _draw(axes: Axes, records: Sequence[Mapping[str, Any]], panel: Sequence[str]
     for color, metric in zip(COLORS, panel, strict=False):
         epochs, values, errors = _points(records, metric)
         marker = "o" if len(epochs) < 30 else ""
-        label = _LABELS.get(metric, metric.replace("_", " "))
+        label = LABELS.get(metric, metric.replace("_", " "))
         axes.plot(epochs, values, color=color, linewidth=1.5, marker=marker, markersize=2.5, label=label)
         if any(errors):
             low = [v - 2 * e for v, e in zip(values, errors, strict=True)]
             high = [v + 2 * e for v, e in zip(values, errors, strict=True)]
             axes.fill_between(epochs, low, high, color=color, alpha=0.18, linewidth=0, label=band)
             band = None
-    if panel[0] in _COUNTS:
+    if panel[0] in COUNTS:
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         top = max(1.0, axes.get_ylim()[1])
         axes.set_ylim(-0.03 * top, top)
-    if panel[0] in _LEVELS:
-        axes.axhline(_LEVELS[panel[0]], color=GRAY, linestyle="--", linewidth=0.9)
+    if panel[0] in LEVELS:
+        axes.axhline(LEVELS[panel[0]], color=GRAY, linestyle="--", linewidth=0.9)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     if len(axes.get_legend_handles_labels()[0]) > 1:
         legend(axes)

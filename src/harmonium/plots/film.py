@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from harmonium.plots.grids import Limits, mosaic
+from harmonium.plots.grids import mosaic
+from harmonium.runs.shades import Limits
 
 _SIDE = 640  # pixels, about
 

@@ -14,25 +14,10 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor, nn
 
 from harmonium.models import BoltzmannMachine
+from harmonium.models.data_weight import data_weight
 from harmonium.plots.grids import image_shape, mosaic
 from harmonium.plots.style import DIVERGING, chart, colorbar, new_figure, picture
-
-
-def data_weight(model: nn.Module) -> Tensor:
-    """Return the weights of the first coupling between the data layer and another (or itself).
-
-    A dense coupling gives visible × hidden, a convolution hidden channels × visible channels × kernel × kernel.
-    """
-    if isinstance(model, BoltzmannMachine):
-        for layers, coupling in model.terms:
-            weight = getattr(coupling, "weight", None)
-            if len(layers) == 2 and model.data_layer in layers and isinstance(weight, Tensor):
-                transposed = weight.ndim == 2 and layers[0] != model.data_layer
-                return (weight.t() if transposed else weight).detach()
-    raise TypeError(
-        f"Weights can be shown of a Boltzmann machine with a coupling to its data layer. Got {type(model).__name__}. "
-        "Show its free energy or its samples instead."
-    )
+from harmonium.runs.shades import largest_shown
 
 
 def filters(model: nn.Module, n: int = 64, *, shape: Sequence[int] | None = None) -> Figure:
@@ -52,7 +37,7 @@ def filters(model: nn.Module, n: int = 64, *, shape: Sequence[int] | None = None
     images = images[images.norm(dim=1).argsort(descending=True)[:n]]
     title = f"The {len(images)} largest of {total} filters" if len(images) < total else f"All {total} filters"
     n_columns = math.ceil(math.sqrt(len(images) * 1.6))
-    top = _scale(images)
+    top = largest_shown(images)
     sheet = _colored(images, size, n_columns, top)
     figure = new_figure(7.6, min(12.0, 6.8 * sheet.shape[0] / sheet.shape[1] + 0.4))
     axes = picture(figure, 1, 1, 1, title=title)
@@ -78,7 +63,7 @@ def weight_heatmap(model: nn.Module, names: Sequence[str] = ()) -> Figure:
     n_rows = len(weight)
     figure = new_figure(7.6, min(10.0, max(2.4, 0.22 * n_rows + 1.0)))
     axes = chart(figure, 1, 1, 1, title="Weights", x="hidden unit, largest norm first", grid=False)
-    top = _scale(weight)
+    top = largest_shown(weight)
     drawn = axes.imshow(
         weight.cpu().numpy(), cmap=DIVERGING, vmin=-top, vmax=top, aspect="auto", interpolation="nearest"
     )
@@ -89,9 +74,3 @@ def weight_heatmap(model: nn.Module, names: Sequence[str] = ()) -> Figure:
     else:
         axes.set_ylabel("visible value", fontsize=9)
     return figure
-
-
-def _scale(weight: Tensor) -> float:
-    """Return the 99.5th percentile of the absolute values: the largest that keeps its own color."""
-    ordered = weight.abs().flatten().sort().values
-    return ordered[round(0.995 * (len(ordered) - 1))].item() or 1.0

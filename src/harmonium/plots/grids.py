@@ -13,9 +13,7 @@ from matplotlib.image import imsave
 from torch import Tensor
 
 from harmonium.plots.style import INK, new_figure, picture
-
-Limits = tuple[float, float]
-"""The values that are shown black and white."""
+from harmonium.runs.shades import Limits, limits_of
 
 BETWEEN, UNKNOWN = (0.58, 0.62, 0.67), (0.62, 0.80, 0.95)
 """The colors, as red, green and blue, of the gaps between images and of pixels that are not known."""
@@ -38,30 +36,6 @@ def image_shape(shape: Sequence[int]) -> tuple[int, int, int]:
             f"Got {sizes}. Give the shape that one flat sample should be shown in."
         )
     return full[0], full[1], full[2]
-
-
-def limits_of(x: Tensor) -> Limits:
-    """Return the values to show black and white: the range of bounded data, else the 1st and 99th percentile.
-
-    Values in [0, 1] get (0, 1), spins (-1, 1), integers from zero (0, largest).
-
-    >>> limits_of(torch.tensor([0.0, 3.0, 16.0]))
-    (0.0, 16.0)
-    """
-    values = x.detach().double().flatten()
-    values = values[values.isfinite()]
-    if not len(values):
-        return 0.0, 1.0
-    low, high = values.min().item(), values.max().item()
-    if low >= 0 and high <= 1:
-        return 0.0, 1.0
-    if bool((values.abs() == 1).all()):
-        return -1.0, 1.0
-    if low >= 0 and bool((values == values.round()).all()):
-        return 0.0, high
-    ordered = values.sort().values
-    low, high = (ordered[round(q * (len(ordered) - 1))].item() for q in (0.01, 0.99))
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def mosaic(x: Tensor, shape: Sequence[int], n_columns: int, *, limits: Limits | None = None) -> Tensor:

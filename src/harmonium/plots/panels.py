@@ -6,7 +6,7 @@ from functools import singledispatch
 
 from harmonium.plots.film import animated
 from harmonium.plots.filters import filters
-from harmonium.plots.grids import Limits, image_rows, sample_grid
+from harmonium.plots.grids import image_rows, sample_grid
 from harmonium.plots.page import Picture, Section
 from harmonium.plots.scores import reliability_diagram
 from harmonium.plots.style import (
@@ -35,6 +35,7 @@ from harmonium.runs.panels import (
     Panel,
     Shown,
 )
+from harmonium.runs.shades import Limits
 
 
 def draw_panel(panel: Panel, limits: Limits | None = None) -> Section:

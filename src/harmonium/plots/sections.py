@@ -11,42 +11,21 @@ from torch import Tensor
 
 from harmonium.evaluation.baselines import gaussian_log_density
 from harmonium.evaluation.free_energies import free_energies
+from harmonium.models.data_weight import data_weight
 from harmonium.plots.curves import curves, panels_of
-from harmonium.plots.filters import data_weight, filters, weight_heatmap
-from harmonium.plots.grids import Limits, chains_over_time, inpainting, limits_of, reconstructions, sample_grid
+from harmonium.plots.filters import filters, weight_heatmap
+from harmonium.plots.grids import chains_over_time, inpainting, reconstructions, sample_grid
 from harmonium.plots.landscape import density_2d, free_energy_landscape, plane_log_z, samples_2d
 from harmonium.plots.page import Picture, Section
 from harmonium.plots.scores import free_energy_histograms
 from harmonium.plots.weights import activation_histogram, mean_comparison, singular_values, weight_histogram
 from harmonium.runs.likelihood_words import samples_sentences
+from harmonium.runs.metric_words import CAPTIONS
+from harmonium.runs.shades import Limits, limits_of
 from harmonium.runs.subject import Subject
 from harmonium.runs.words import number
 from harmonium.samplers import sample
 
-_CAPTIONS = {
-    "loss": "The objective of a joint model; the training curve is the mean over each epoch.",
-    "generation_loss": "Near zero while samples are as probable as data; it is no likelihood. A runaway is divergence.",
-    "classification_loss": "−ln p(y|x), in training with noise added to the data.",
-    "validation_accuracy": "The share of validation samples whose most probable class is right.",
-    "gradient_norm": "The guard returns to a good state when it jumps.",
-    "saturation": "The guard returns to a good state when most chains stand there.",
-    "rollbacks": "How often the guard went back to the last good state: 0 is a training that never diverged.",
-    "log_likelihood": "Followed by annealed importance sampling along the training path; higher is better.",
-    "validation_log_likelihood": "Of the observed values, as the model sees them. The best parameters are kept.",
-    "pseudo_likelihood": "A cheap stand-in for the likelihood, from one unit a sample; higher is better.",
-    **dict.fromkeys(
-        ("unexplained_1", "unexplained_5"),
-        "Of one pass up and down in each machine, on rows of the whole epoch: 1 is no better than the mean.",
-    ),
-    "reconstruction": "Of one pass up and down. It may fall while the model gets worse: a sanity check.",
-    "free_energy": "Compared on data only: their level is arbitrary, their difference is not.",
-    "free_energy_gap": "Far below zero, and falling: the model over-fits.",
-    "contrast": "Stays near zero while the chains keep up with the model.",
-    **dict.fromkeys(("activity", "activity_1", "activity_5"), "Over rows of the whole epoch."),
-    "dead": "Units that never fire or are always on carry no features.",
-    "r_hat": "Near 1: the chains agree with each other. Above 1.5: they do not mix.",
-    "ess": "Of the last updates, among all chains.",
-}
 _N_SHOWN = 16
 
 
@@ -58,7 +37,7 @@ def learning(subject: Subject) -> Section | None:
 def learning_curves(records: Sequence[Mapping[str, Any]]) -> Section | None:
     """Return a chart for each metric of the epochs that has a caption."""
     pictures = [
-        Picture(f"curve-{panel[0].replace('_', '-')}", _CAPTIONS[panel[0]], curves(records, [panel]))
+        Picture(f"curve-{panel[0].replace('_', '-')}", CAPTIONS[panel[0]], curves(records, [panel]))
         for panel in panels_of(records)
     ]
     return Section("Learning", "What was watched at the end of each epoch.", pictures) if pictures else None

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from harmonium.models import BoltzmannMachine
-from harmonium.plots.filters import data_weight
+from harmonium.models.data_weight import data_weight
 from harmonium.plots.style import BLUE, COLORS, GRAY, ORANGE, bars, chart, edges_of, legend, new_figure
 
 

@@ -2,7 +2,7 @@
 
 from harmonium.runs.build import prepare
 from harmonium.runs.checkpoints import Checkpoints, DamagedCheckpointError
-from harmonium.runs.compare import Compared, Difference, compare, differing_settings
+from harmonium.runs.compare import Compared, Difference, compare, differing_settings, varying_settings
 from harmonium.runs.config import ConfigError, read_config, resolve
 from harmonium.runs.export import write_array, write_cells, write_table
 from harmonium.runs.fine_tune import fine_tune
@@ -52,6 +52,7 @@ __all__ = [
     "score_samples",
     "settled",
     "train",
+    "varying_settings",
     "write_array",
     "write_cells",
     "write_log_z",

@@ -23,6 +23,8 @@ from harmonium.types import EnergyModel, Estimate
 IGNORED = frozenset({"run.threads", "run.report", "run.evaluate", "run.checkpoint_seconds", "run.checkpoint_updates"})
 """Settings that decide nothing of what is learned."""
 
+_COLUMNS = ("data.name", "data.data_dir", "model.kind", "model.n_hidden", "training.epochs")
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -80,6 +82,24 @@ def differing_settings(runs: Sequence[Run]) -> dict[str, list[Any]]:
     names = sorted({name for settings in flat for name in settings} - IGNORED)
     values = {name: [settings.get(name) for settings in flat] for name in names}
     return {name: found for name, found in values.items() if any(value != found[0] for value in found)}
+
+
+def varying_settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the settings of each run that are not the same in all runs of its kind on its data.
+
+    They have the last part of their names; those that a list of runs has columns for are left out.
+    """
+    alike: dict[tuple[str, str], list[int]] = {}
+    for i, run in enumerate(runs):
+        alike.setdefault((run.config.data.name, run.config.model.kind), []).append(i)
+    found: list[dict[str, Any]] = [{} for _ in runs]
+    for group in alike.values():
+        for name, values in differing_settings([runs[i] for i in group]).items():
+            if name not in _COLUMNS:
+                for i, value in zip(group, values, strict=True):
+                    if value not in (None, [], {}):
+                        found[i][name.rpartition(".")[2]] = value
+    return found
 
 
 def short_names(runs: Sequence[Run]) -> list[str]:

@@ -13,7 +13,7 @@ import tomli_w
 
 from harmonium import workers
 from harmonium.data.gate import walk
-from harmonium.runs.atomic import TEMPORARY, remove_atomic, remove_temporary, sha256, write_atomic
+from harmonium.runs.atomic import TEMPORARY, remove, remove_atomic, remove_temporary, sha256, write_atomic
 from harmonium.runs.checkpoints import Checkpoints
 from harmonium.runs.lock import LOCK, locked
 from harmonium.runs.plain import check_plain
@@ -22,9 +22,9 @@ from harmonium.types import State
 
 CONFIG, METRICS, TIMING = "config.toml", "metrics.jsonl", "timing.jsonl"
 DATA, DATA_TENSORS, MODEL = "data.json", "data.safetensors", "model.safetensors"
-EVALUATION, REPORT = "evaluation.json", "report.html"
+EVALUATION, REPORT, STOP = "evaluation.json", "report.html", "stop"
 CHECKPOINTS, FIGURES, CHECKSUM = "checkpoints", "figures", "checksum"
-FILES = (CONFIG, METRICS, TIMING, DATA, DATA_TENSORS, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES)
+FILES = (CONFIG, METRICS, TIMING, DATA, DATA_TENSORS, MODEL, EVALUATION, REPORT, CHECKPOINTS, FIGURES, STOP)
 
 
 class Listed(NamedTuple):
@@ -45,7 +45,8 @@ class RunFolder:
     where an average is kept), `data.json` and `data.safetensors` what it must know of its data to be used without them
     (scales, columns, a few samples, a fingerprint), `checkpoints/` the training state, `evaluation.json` the scores,
     `figures/` and `report.html` the pictures. Wall-clock times are apart, in `timing.jsonl`. All but the two files of
-    lines are written atomically, and those a whole line at a time.
+    lines are written atomically, and those a whole line at a time. While there is a file `stop`, the process that
+    trains the run saves and ends.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -143,8 +144,18 @@ class RunFolder:
 
     @property
     def n_epochs(self) -> int:
-        """The number of epochs done so far."""
-        return len(self.metrics())
+        """The number of epochs done so far: that of the whole lines of the metrics."""
+        path = self.folder / METRICS
+        return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+    def ask_to_stop(self) -> None:
+        """Ask whoever trains the run to save and end."""
+        write_atomic(self.folder / STOP, b"")
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Whether somebody asked since the training began."""
+        return (self.folder / STOP).exists()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -160,6 +171,10 @@ class RunFolder:
             remove_temporary(self.folder)
             self.checkpoints.tidy()
             yield
+
+    def clear_stop(self) -> None:
+        """Forget what was asked of an earlier training."""
+        remove(self.folder / STOP)
 
 
 def find_folders(root: Path) -> list[Path]:

@@ -19,8 +19,8 @@ from harmonium.runs.settings import DataSection
 from harmonium.runs.values import SPLITS, Prepared
 from harmonium.types import State
 
-N_ROWS = 16
-"""How many training samples a run keeps unless its kind needs others."""
+N_ROWS, N_POINTS = 24, 512
+"""How many training and test samples a run keeps unless its kind needs others; and how many points in the plane."""
 
 _PARTS = tuple(name for split in SPLITS for name in (split, f"{split}_labels"))
 
@@ -29,10 +29,12 @@ class ChangedDataError(ValueError):
     """The data are no longer those that the run was trained on."""
 
 
-def few_rows(prepared: Prepared, n_train: int = N_ROWS, n_test: int = 0) -> Prepared:
+def few_rows(prepared: Prepared, n_train: int | None = None, n_test: int | None = None) -> Prepared:
     """Return the data with their first samples only, and those of the largest value and label: all that a model is
-    built from, before its parameters are read."""
+    built from, before its parameters are read, and what it is shown on."""
     data = prepared.data
+    some = N_POINTS if tuple(data.shape) == (2,) else N_ROWS
+    n_train, n_test = some if n_train is None else n_train, some if n_test is None else n_test
     chosen = torch.arange(min(n_train, len(data.train)))
     if 0 < len(chosen) < len(data.train):
         chosen = torch.cat([chosen, _largest(data.train)[None]])

@@ -16,6 +16,8 @@ from harmonium.learning.transforms import ParameterAverage
 from harmonium.runs.folder import METRICS, TIMING, RunFolder
 from harmonium.types import State
 
+_LOOK = 0.25  # seconds between two looks for a request to stop
+
 MIN_SECONDS = 1.0
 """The least time between the checkpoints of two epochs: the shortest epochs are not slowed down by the disk."""
 
@@ -26,7 +28,8 @@ class Recorder(Callback):
     Within an epoch a checkpoint is written every `seconds`, and every `updates` updates if that is not 0; at the end of
     an epoch when at least `least` seconds have passed since the last. Each epoch's record gains its learning rate and
     the health messages that are new. The model is written with each checkpoint, unless not `keeps_model`. Of several
-    workers all take part in a checkpoint, one update after one of them wishes it, and the first writes it.
+    workers all take part in a checkpoint, one update after one of them wishes it, and the first writes it. A training
+    that is asked to stop (`RunFolder.ask_to_stop`) does so within a moment.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Recorder(Callback):
         self.folder, self.seconds, self.updates, self.least = folder, seconds, updates, least
         self.keeps_model = keeps_model
         self.last, self.saved = time.monotonic(), (-1, -1)
+        self.looked = self.last
         self.n_messages, self.learning_rate = 0, 0.0
         self._since, self._before = time.process_time(), folder.cpu_seconds
 
@@ -73,12 +77,16 @@ class Recorder(Callback):
     def on_start(self, training: Training) -> None:
         """Make the metrics those of the state that training starts from."""
         if workers.is_first():
+            self.folder.clear_stop()
             self.folder.write_metrics(training.history.records)
         self.n_messages = sum(len(record.get("messages", ())) for record in training.history.records)
 
     def on_update(self, training: Training) -> None:
         """Write a checkpoint within an epoch when it is time."""
         self.learning_rate = training.optimizer.param_groups[0]["lr"]
+        if time.monotonic() - self.looked >= _LOOK:
+            self.looked = time.monotonic()
+            training.stop = training.stop or self.folder.asked_to_stop
         if training.position >= len(training.order):  # the end of the epoch comes next
             return
         wish = bool(self.updates and training.update % self.updates == 0) or self._waited(self.seconds)

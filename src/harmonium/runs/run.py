@@ -73,7 +73,7 @@ class Run(RunFolder):
 
     def check_unchanged(self) -> None:
         """Raise if another process has made another run in this folder since it was opened."""
-        if Run.open(self.folder).config != self.config:
+        if Run.open(self.folder, data_dir=self.config.data.data_dir).config != self.config:
             raise ValueError(f"{self.folder} holds another run by now. Choose another folder with --output.")
 
     def _repr_html_(self) -> str:

@@ -42,6 +42,10 @@ class Prepared:
         images = x.reshape(len(x), *self.data.shape)
         return images if self.mean is None or self.std is None else unstandardize(images, self.mean, self.std)
 
+    def encoded(self, images: Tensor) -> Tensor:
+        """Return samples on the scale of the data as the model sees them, `(n, *data.shape)`: undoes `restored`."""
+        return images if self.mean is None or self.std is None else (images - self.mean) / self.std
+
 
 def load_data(section: DataSection) -> Data:
     """Load the data of a run, binarized where that is asked for."""

@@ -20,6 +20,7 @@ from harmonium.runs.choices import OBJECTIVES
 from harmonium.runs.likelihood_words import likelihood_headline, likelihood_lines
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Panel
+from harmonium.runs.plays import Chains, Drawing, Filters, Plane, Play, Reconstructions, Walk
 from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -173,6 +174,10 @@ class Kind(ABC, Generic[S]):
         return sample(
             trained.model, n, sampler=trained.sampler, n_steps=n_steps, given=given, start=start, generator=generator
         )
+
+    def plays(self) -> tuple[Play, ...]:
+        """Return what can be played with the model on the live page, of which those are offered that suit it."""
+        return Chains(), Drawing(), Walk(), Plane(), Filters(), Reconstructions()
 
     # --- scores and the report ---
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:

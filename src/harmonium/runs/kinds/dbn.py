@@ -21,6 +21,7 @@ from harmonium.models import DBN
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
 from harmonium.runs.kinds.base import Kind, PanelMaker, contrastive
 from harmonium.runs.panels import Filters, ImageGrid, ImageRows, Panel
+from harmonium.runs.plays import Play, Samples
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import N_CHAINS, Subject
 from harmonium.runs.task import Task
@@ -177,6 +178,10 @@ class DBNKind(Kind[DBNSettings]):
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
         """Raise, since its layers cannot be summed out."""
         raise ValueError("A dbn cannot fill in missing values: it has no free energy.")
+
+    def plays(self) -> tuple[Play, ...]:
+        """Return samples drawn anew."""
+        return (Samples(self.draw),)
 
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
         """Return the share of each split that reconstructions from each depth leave unexplained; no likelihood.

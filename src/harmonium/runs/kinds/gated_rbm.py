@@ -21,6 +21,7 @@ from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import Kind, PanelMaker, monitors, objective
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageRows, Panel
+from harmonium.runs.plays import Play
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
@@ -118,6 +119,10 @@ class GatedRBMKind(Kind[GatedSettings]):
         known = {"input": given[:, 0], "output": given[:, 1]}
         drawn = sample(trained.model, len(given), n_steps=n_steps, given=known, generator=generator)
         return torch.stack([given[:, 0], drawn], 1)
+
+    def plays(self) -> tuple[Play, ...]:
+        """Return nothing yet: what it does, its report shows."""
+        return ()
 
     # --- scores and the report ---
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:

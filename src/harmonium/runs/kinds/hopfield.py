@@ -18,6 +18,7 @@ from harmonium.models.associative_memory import AssociativeMemory
 from harmonium.runs.kinds.base import Kind, PanelMaker
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageGrid, Lines, Panel, Shown
+from harmonium.runs.plays import Memory, Play
 from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -82,14 +83,21 @@ class HopfieldKind(Kind[HopfieldSettings]):
 
     def outline(self, config: Config, prepared: Prepared) -> Prepared:
         """Return the patterns that are stored."""
-        return few_rows(prepared, len(prepared.data.train))
+        return few_rows(prepared, len(prepared.data.train), 0)
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> AssociativeMemory:
         """Return the network with the patterns in it."""
-        own, patterns = self.own(config), data.train.flatten(1)
+        return self._stored(config, data.train.flatten(1))
+
+    def _stored(self, config: Config, patterns: Tensor) -> AssociativeMemory:
+        own = self.own(config)
         if own.rule == "dense":
             return DenseHopfield.store(patterns, own.order)
         return Hopfield.store(patterns, own.rule)
+
+    def plays(self) -> tuple[Play, ...]:
+        """Return the memory to play with."""
+        return (Memory(lambda trained, patterns: self._stored(trained.config, patterns)),)
 
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
         """Return how well patterns come back from flipped units, and the log-likelihoods of any machine.

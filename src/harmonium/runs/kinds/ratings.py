@@ -18,6 +18,7 @@ from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Bars, Histograms, Lines, Panel
+from harmonium.runs.plays import Play
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
@@ -69,7 +70,7 @@ class RatingsKind(Kind[RatingsSettings]):
 
     def outline(self, config: Config, prepared: Prepared) -> Prepared:
         """Return all training ratings: which are there is a condition of those that are drawn."""
-        return few_rows(prepared, len(prepared.data.train))
+        return few_rows(prepared, len(prepared.data.train), 0)
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> RatingRBM:
         """Return the machine with its biases at the data."""
@@ -109,6 +110,10 @@ class RatingsKind(Kind[RatingsSettings]):
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
         """Refuse: a missing rating has a law of its own, which `RatingRBM.law_of` gives exactly."""
         raise ValueError("Missing ratings are not drawn but predicted: see the report, or RatingRBM.predict in Python.")
+
+    def plays(self) -> tuple[Play, ...]:
+        """Return nothing yet: what it does, its report shows."""
+        return ()
 
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
         """Return the error of predicted ratings, and how probable the true ones are, given all earlier splits."""

@@ -25,6 +25,7 @@ from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.likelihood_words import likelihood_lines
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Histograms, Lines, Panel, Shown
+from harmonium.runs.plays import Play, Row
 from harmonium.runs.scores import against_simple, held_out
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -122,7 +123,11 @@ class TableKind(Kind[TableSettings]):
 
     def outline(self, config: Config, prepared: Prepared) -> Prepared:
         """Return the columns, their scales and levels, and no rows."""
-        return few_rows(prepared, 0)
+        return few_rows(prepared, 0, 0)
+
+    def plays(self) -> tuple[Play, ...]:
+        """Return a row to fill in."""
+        return (Row(),)
 
     # --- scores and the report ---
     @torch.no_grad()

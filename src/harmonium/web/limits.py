@@ -1,0 +1,45 @@
+"""What one request, one client and all of them together may ask of the page: every number of its limits."""
+
+from __future__ import annotations
+
+BODY_BYTES = 2**20
+"""The largest body of a request."""
+
+BODY_SECONDS = 10.0
+"""How long a body may take to arrive."""
+
+SEND_SECONDS = 30.0
+"""How long a client may take to read what it is sent, before it is let go."""
+
+N_REQUESTS = 256
+"""Requests at a time, streams included."""
+
+N_STREAMS = 128
+"""Streams of events at a time."""
+
+N_WAITING = 32
+"""Computations that may wait for their turn."""
+
+COMPUTE_SECONDS = 2.0
+"""How long one move of a play may compute; chains stop where they are then."""
+
+ANSWER_SECONDS = 20.0
+"""How long a request waits for its computation, opening the model included."""
+
+N_MODELS = 4
+"""Models held open."""
+
+N_SESSIONS = 64
+"""Plays that go on at a time; the one that rested longest is forgotten first."""
+
+N_RUNS = 2000
+"""Runs that are listed."""
+
+N_ENTRIES = 20_000
+"""Entries of folders that are looked through for runs."""
+
+LOG_BYTES = 64 * 2**20
+"""How much of the metrics of one run is held."""
+
+N_RESUMED = 2
+"""Runs that the page may train at a time."""

@@ -1,0 +1,148 @@
+"""A folder of small runs of several kinds, and a real server of it in a thread."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from harmonium.cli.entry import run
+from harmonium.web.serve import Serving, Settings, prepare
+
+SHORT = ["--threads", "1", "--no-report", "--no-evaluate", "--quiet"]
+TABLE = "weight,color\n" + "\n".join(
+    f"{2 + (i % 7) / 10 + 3 * (i % 2):.1f},{'red' if i % 2 else 'blue'}" for i in range(60)
+)
+
+
+@dataclass
+class Client:
+    """Talks to the server as a browser does."""
+
+    serving: Serving
+
+    @property
+    def token(self) -> str:
+        return self.serving.link.partition("token=")[2]
+
+    @property
+    def address(self) -> str:
+        return self.serving.link.removeprefix("http://").partition("/")[0]
+
+    def connect(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self.address, timeout=60)
+
+    def ask(
+        self, method: str, path: str, body: Any = None, *, headers: dict[str, str] | None = None, token: bool = True
+    ) -> tuple[int, Any]:
+        """Return the status of an answer and what it holds: JSON where it is, else bytes."""
+        line = self.connect()
+        known = {"Authorization": f"Bearer {self.token}"} if token else {}
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        line.request(method, path, content, {**known, **(headers or {})})
+        answer = line.getresponse()
+        held = answer.read()
+        line.close()
+        is_json = answer.headers.get("content-type", "").startswith("application/json")
+        return answer.status, json.loads(held) if is_json else held
+
+    def get(self, what: str, **values: str) -> tuple[int, Any]:
+        return self.ask("GET", f"/api/{what}?{urlencode(values)}")
+
+    def post(self, what: str, **values: Any) -> tuple[int, Any]:
+        return self.ask("POST", f"/api/{what}", values)
+
+    def play(self, name: str, play: str, move: dict[str, Any], session: str = "a") -> dict[str, Any]:
+        status, seen = self.post("play", run=name, play=play, session=session, move=move)
+        assert status == 200, seen
+        return dict(seen)
+
+    def events(self, last: str = "", **values: str) -> Iterator[tuple[str, str, Any]]:
+        """Yield the events of a stream as (name, id, data)."""
+        line = self.connect()
+        headers = {"Authorization": f"Bearer {self.token}"} | ({"Last-Event-ID": last} if last else {})
+        line.request("GET", f"/api/watch?{urlencode(values)}", headers=headers)
+        answer = line.getresponse()
+        assert answer.status == 200, answer.read()
+        try:
+            event = {"event": "", "id": "", "data": ""}
+            for raw in answer:
+                text = raw.decode().rstrip("\n")
+                if text:
+                    key, _, value = text.partition(": ")
+                    event[key] = value
+                elif event["event"]:
+                    yield event["event"], event["id"], json.loads(event["data"])
+                    event = {"event": "", "id": "", "data": ""}
+        finally:
+            line.close()
+
+
+def make_runs(root: Path) -> None:
+    """Train small runs of the kinds that plays are for."""
+    table = root / "table.csv"
+    table.write_text(TABLE)
+    bars = ["--data", "bars-and-stripes"]
+    kinds = {
+        "bars": [*bars, "--n-hidden", "6", "--epochs", "4"],
+        "memory": [*bars, "--model", "hopfield", "--set", "hopfield.n_patterns=3"],
+        "moons": ["--data", "moons", "--model", "gaussian-rbm", "--epochs", "1", "--set", "data.options.n_samples=600"],
+        "classes": ["--data", "digits", "--model", "class-rbm", "--epochs", "1", "--n-hidden", "16"],
+        "table": ["--data", str(table), "--epochs", "1", "--set", "table.components=2", "--set", "table.shrinkage=0.1"],
+    }
+    for name, arguments in kinds.items():
+        assert run(["train", *arguments, *SHORT, "-o", str(root / name)]) == 0
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("made") / "runs"
+    root.mkdir()
+    before = os.environ.pop("HARMONIUM_DATA", None)
+    make_runs(root)
+    if before is not None:
+        os.environ["HARMONIUM_DATA"] = before
+    return root
+
+
+@pytest.fixture(scope="module")
+def root(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the runs for the tests of one file to change."""
+    return Path(shutil.copytree(made, tmp_path_factory.mktemp("served") / "runs"))
+
+
+def served(settings: Settings) -> Iterator[Client]:
+    """Serve a folder in a thread."""
+    serving = prepare(settings)
+    thread = threading.Thread(target=serving.run, daemon=True)
+    thread.start()
+    until(lambda: serving.server.started)
+    yield Client(serving)
+    serving.server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def client(root: Path) -> Iterator[Client]:
+    yield from served(Settings(root, port=0))
+
+
+def until(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Wait until something holds: an event, not a time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it did not come to hold")
