@@ -110,7 +110,7 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
         self._objective, self._average = PCD(n_chains=self.batch_size), ParameterAverage(_MEMORY)
         if self.columns_.all_binary:
             self._optimizer: torch.optim.Optimizer = torch.optim.SGD(
-                self._learner.parameters(), self.learning_rate, fused=True
+                self._learner.parameters(), self.learning_rate, foreach=False
             )
         else:
             self._optimizer = torch.optim.Adam(self._learner.parameters(), self.learning_rate / 10)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
 
 from harmonium.learning.transforms.base import Transform
 from harmonium.models import BoltzmannMachine
-from harmonium.types import State
+from harmonium.types import State, without_gradient
+
+_PLACES: WeakKeyDictionary[nn.Module, list[tuple[str, dict[str, nn.Parameter], str]]] = WeakKeyDictionary()
 
 
 @dataclass
@@ -26,7 +30,7 @@ class ParameterAverage(Transform):
     n_updates: int = 0
     average: State = field(default_factory=dict, repr=False)
 
-    @torch.no_grad()
+    @without_gradient
     def after(self, model: nn.Module) -> None:
         """Take the new parameters into the average."""
         self.n_updates += 1
@@ -34,11 +38,12 @@ class ParameterAverage(Transform):
             return
         t = self.n_updates - self.start
         share = 1 - min(self.decay, (t + 1) / (t + 10))
-        for name, parameter in model.named_parameters():
-            if name in self.average:
-                self.average[name].lerp_(parameter, share)
-            else:
+        for name, parameters, key in _places(model):
+            average, parameter = self.average.get(name), parameters[key]
+            if average is None:
                 self.average[name] = parameter.detach().clone()
+            else:
+                average.lerp_(parameter, share)
 
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:
@@ -59,3 +64,19 @@ class ParameterAverage(Transform):
         """Take them up again."""
         self.average = {name: value.clone() for name, value in state.items() if name != "n_updates"}
         self.n_updates = int(state["n_updates"])
+
+
+def _places(model: nn.Module) -> list[tuple[str, dict[str, nn.Parameter], str]]:
+    """Return where the parameters of a model are: their names, and the dictionaries of their modules with their keys.
+
+    Found once: the walk over the modules costs a small model as much as its products. What a user puts in the place of
+    a parameter is seen.
+    """
+    found = _PLACES.get(model)
+    if found is None:
+        found = []
+        for name, _ in model.named_parameters():
+            path, _, key = name.rpartition(".")
+            found.append((name, cast("dict[str, nn.Parameter]", model.get_submodule(path)._parameters), key))
+        _PLACES[model] = found
+    return found
