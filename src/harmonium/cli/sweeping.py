@@ -8,37 +8,23 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from harmonium.cli.comparing import show_comparison
-from harmonium.cli.options import DataDir, Json, Quiet, as_settings
+from harmonium.cli.options import DataDir, Json, Quiet
+from harmonium.cli.searching import Search
 from harmonium.cli.show import Show
 from harmonium.cli.signals import StopSignals
-from harmonium.runs import Config, Run, resolve
+from harmonium.cli.trial import Trial, make_trial, validation_nats
+from harmonium.runs import Run
 from harmonium.runs.atomic import write_atomic
 from harmonium.runs.config import read_toml
 
 _PAUSE = 0.2  # seconds between two looks at the processes
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One point of a sweep: the folder of its run, and its configuration."""
-
-    folder: Path
-    config: Config
-
-    def done(self) -> bool:
-        """Whether it is trained and scored."""
-        if not (self.folder / "config.toml").is_file():
-            return False
-        run = Run.open(self.folder)
-        return run.finished and run.evaluation() is not None
 
 
 def sweep_command(
@@ -48,6 +34,12 @@ def sweep_command(
         typer.Option("--output", "-o", help="Folder of the runs. Default: sweeps/<name>.", show_default=False),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Runs that are trained at once.")] = 1,
+    optuna: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Try so many settings, each chosen by what the last ones reached.", show_default=False
+        ),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -55,15 +47,29 @@ def sweep_command(
     """Train a run for every combination of some settings, and compare them all.
 
     The file is that of `harmonium train` with a section [sweep], in which a setting by its dotted name has a list:
-    "training.learning_rate" = [0.01, 0.05]. The same command goes on after a stop: runs that are done are kept, others
-    resume exactly. At the end they are compared, the best by validation likelihood first.
+    "training.learning_rate" = [0.01, 0.05]. With --optuna N it may have a range instead, { low = 0.001, high = 0.1, log
+    = true }, and N runs are trained, each where the likelihoods of validation data so far promise most. The same
+    command goes on after a stop: runs that are done are kept, others resume exactly. At the end they are compared, the
+    best by validation likelihood first.
     """
     show = Show(as_json=as_json, quiet=quiet)
     folder = output or Path("sweeps") / config.stem
-    trials = make_trials(read_toml(config), folder, data_dir)
-    show.line(f"{len(trials)} runs in {folder}, {sum(trial.done() for trial in trials)} of them done")
+    settings = read_toml(config)
+    spaces = settings.pop("sweep", None)
+    if not isinstance(spaces, Mapping) or not spaces:
+        raise ValueError(
+            'A sweep needs a section [sweep] with a list for each setting, such as "model.n_hidden" = [64, 128].'
+        )
+    search = None if optuna is None else Search(settings, spaces, folder, optuna, data_dir)
+    trials = make_trials(settings, spaces, folder, data_dir) if search is None else search.trials()
+    done = sum(trial.done() for trial in trials)
+    show.line(f"{len(trials) if optuna is None else optuna} runs in {folder}, {done} of them done")
     with StopSignals().installed(), show.warnings():
-        failed = train_all(trials, jobs, show)
+        if search is None:
+            failed = train_all((trial for trial in trials if not trial.done()), jobs, show)
+        else:
+            failed = train_all(search, jobs, show, search.tell)
+            trials = search.trials()
         runs = [Run.open(trial.folder) for trial in trials if trial.done()]
         if len(runs) > 1:
             show_comparison(sorted(runs, key=validation_nats, reverse=True), folder / "compare.html", show)
@@ -71,45 +77,52 @@ def sweep_command(
         raise ValueError(f"{len(failed)} of {len(trials)} runs failed: {'; '.join(failed)}.")
 
 
-def make_trials(settings: Mapping[str, Any], folder: Path, data_dir: str | None = None) -> list[Trial]:
+def make_trials(
+    settings: Mapping[str, Any], lists: Mapping[str, Any], folder: Path, data_dir: str | None = None
+) -> list[Trial]:
     """Return a trial for each combination of the lists in [sweep], checked before any is trained."""
-    lists = settings.get("sweep")
-    if not isinstance(lists, Mapping) or not lists or not all(isinstance(v, list) and v for v in lists.values()):
-        raise ValueError(
-            'A sweep needs a section [sweep] with a list for each setting, such as "model.n_hidden" = [64, 128].'
-        )
-    rest = {name: value for name, value in settings.items() if name != "sweep"}
+    for name, values in lists.items():
+        if not isinstance(values, list) or not values:
+            raise ValueError(f"[sweep] {name!r} must be a list of values. Got {values!r}. A range needs --optuna N.")
     trials = []
     for values in itertools.product(*lists.values()):
         point = dict(zip(lists, values, strict=True))
-        config = resolve(rest, as_settings({"data.data_dir": data_dir, **point}))
         words = [f"{name.rpartition('.')[2]}-{value}" for name, value in point.items()]
-        trials.append(Trial(folder / re.sub(r"[^\w.-]+", "-", "_".join(words)), config))
+        place = folder / re.sub(r"[^\w.-]+", "-", "_".join(words))
+        trials.append(make_trial(settings, point, place, data_dir))
     if len({trial.folder for trial in trials}) < len(trials):
         raise ValueError("Two combinations of [sweep] have the same name. Leave out values that are given twice.")
     return trials
 
 
-def train_all(trials: list[Trial], jobs: int, show: Show) -> list[str]:
-    """Train what is not done yet, `jobs` at a time, each in a process of its own; return what failed, in words."""
-    waiting = [trial for trial in trials if not trial.done()]
+def train_all(
+    trials: Iterable[Trial], jobs: int, show: Show, tell: Callable[[Trial, Run | None], None] | None = None
+) -> list[str]:
+    """Train `jobs` at a time, each in a process of its own, taken when there is room; return what failed, in words.
+
+    `tell` hears of each that ended, with its run, or None where it failed.
+    """
+    waiting = iter(trials)
     running: list[tuple[Trial, subprocess.Popen[str]]] = []
     failed = []
     try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                trial = waiting.pop(0)
+        while True:
+            while len(running) < jobs and (trial := next(waiting, None)) is not None:
                 running.append((trial, launch(trial)))
+            if not running:
+                break
             time.sleep(_PAUSE)
             ended = [pair for pair in running if pair[1].poll() is not None]
             running = [pair for pair in running if pair not in ended]
             for trial, process in ended:
                 _, errors = process.communicate()
-                if process.returncode:
+                run = None if process.returncode else Run.open(trial.folder)
+                if tell is not None:
+                    tell(trial, run)
+                if run is None:
                     failed.append(f"{trial.folder.name}: {errors.strip().splitlines()[-1] if errors else 'no word'}")
                     show.warn(failed[-1])
                     continue
-                run = Run.open(trial.folder)
                 show.event("run", folder=str(run.folder))
                 show.line(f"{trial.folder.name}  {run.listed().score}")
     finally:  # a stop ends them; they have saved what they had
@@ -137,9 +150,3 @@ def launch(trial: Trial) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def validation_nats(run: Run) -> float:
-    """Return the validation log-likelihood of a run, by which a sweep chooses; -∞ where it has none."""
-    scores = run.evaluation() or {}
-    return float(scores.get("valid", {}).get("value") or -float("inf"))

@@ -1,0 +1,39 @@
+"""One run of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harmonium.cli.options import as_settings
+from harmonium.runs import Config, Run, resolve
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One point of a sweep: the folder of its run, and its configuration."""
+
+    folder: Path
+    config: Config
+
+    def done(self) -> bool:
+        """Whether it is trained and scored."""
+        if not (self.folder / "config.toml").is_file():
+            return False
+        run = Run.open(self.folder)
+        return run.finished and run.evaluation() is not None
+
+
+def make_trial(
+    settings: Mapping[str, Any], point: Mapping[str, Any], folder: Path, data_dir: str | None = None
+) -> Trial:
+    """Return the run with these settings, those of the point above the others, checked."""
+    return Trial(folder, resolve(settings, as_settings({"data.data_dir": data_dir, **point})))
+
+
+def validation_nats(run: Run) -> float:
+    """Return the validation log-likelihood of a run, by which a sweep chooses; -∞ where it has none."""
+    scores = run.evaluation() or {}
+    return float(scores.get("valid", {}).get("value") or -float("inf"))
