@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup fuzz test coverage fast lint types imports format docs notebooks demo bench clean
+.PHONY: help setup fuzz dist audit test coverage fast lint types imports format docs notebooks demo bench clean
 
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -81,6 +81,12 @@ $(BENCH)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/nativ
 
 fuzz: setup ## hostile inputs for every reader and command: make fuzz ARGS="--mutations 5000 --seed 1"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.hostile $(ARGS)
+
+dist: setup ## a wheel and an sdist in dist/, each tried in a new environment outside of the checkout
+	@PYTHON=$(BIN)/python sh .ci/dist $(ARGS)
+
+audit: setup ## compare what is installed with the list of versions known to be weak that is shipped
+	@$(BIN)/python -m benchmarks.audit
 
 clean: ## remove virtual environments, caches and builds
 	@rm -rf $(VENV) $(BENCH) build dist site src/harmonium/_native* .coverage .coverage.* htmlcov

@@ -3,15 +3,18 @@
     python -m benchmarks.kill_resume            # 300 kills, over every kind of model
     python -m benchmarks.kill_resume 20 --seed 3
 
-Each kill is a real process of the real command line. A resume is exact when the parameters, the whole training state
-(optimizer, chains, random states, order of the data) and the metrics are the same bytes.
+Each kill is a process of the real command line, forked from this one. A resume is exact when the parameters, the whole
+training state (optimizer, chains, random states, order of the data) and the metrics are the same bytes.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
-import subprocess
+import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -23,11 +26,9 @@ import torch
 from safetensors.torch import load_file
 
 from benchmarks.tiny_runs import CASES, write_cases
+from harmonium.cli.entry import run
 from harmonium.runs import Run, read_config
 from harmonium.runs.checkpoints import read_checkpoint
-
-SOURCE = Path(__file__).resolve().parent.parent / "src"
-COMMAND = [sys.executable, "-m", "harmonium.cli"]
 
 
 @dataclass(frozen=True)
@@ -40,58 +41,71 @@ class Outcome:
     n_corrupt: int
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start the command line."""
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([*COMMAND, *arguments, "--quiet"], env=environment, stderr=subprocess.PIPE)
+def start(*arguments: str) -> int:
+    """Start the command line in a fork of this process, which has imported all that it needs; return its number."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            code = run([*arguments, "--quiet"])
+        if code:
+            sys.__stderr__.write(said.getvalue())  # type: ignore[union-attr]
+        os._exit(code)
+    return child
 
 
-def finish(process: subprocess.Popen[bytes]) -> None:
+def ended(child: int, seconds: float = 0.0) -> int | None:
+    """Return the exit code of a process that has ended after so many seconds, else None."""
+    until = time.monotonic() + seconds
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= until:
+            return None
+        time.sleep(0.001)
+
+
+def finish(child: int) -> None:
     """Wait for a process that must succeed."""
-    _, errors = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"exit code {process.returncode}: {errors.decode()}")
+    _, status = os.waitpid(child, 0)
+    if status:
+        raise RuntimeError(f"exit code {os.waitstatus_to_exitcode(status)}")
 
 
-def wait_for(path: Path, process: subprocess.Popen[bytes]) -> float:
-    """Return how long it took until a file appeared or the process ended."""
-    begin = time.monotonic()
-    while not path.exists() and process.poll() is None:
-        try:
-            process.wait(0.002)
-        except subprocess.TimeoutExpired:
-            continue
-    return time.monotonic() - begin
+def wait_for(path: Path, child: int) -> bool:
+    """Wait until a file appears; return False if the process ends before."""
+    while not path.exists():
+        if ended(child) is not None:
+            return False
+        time.sleep(0.001)
+    return True
 
 
 def reference(config: Path, folder: Path) -> float:
     """Train without interruption; return how long the run took once its folder was there."""
-    process = start("train", str(config), "--output", str(folder))
-    wait_for(folder / "config.toml", process)
+    child = start("train", str(config), "--output", str(folder))
+    if not wait_for(folder / "config.toml", child):
+        raise RuntimeError(f"{config} cannot be trained")
     begin = time.monotonic()
-    finish(process)
+    finish(child)
     return time.monotonic() - begin
 
 
 def kill(config: Path, folder: Path, after: float) -> bool:
     """Train, kill the process so long after its folder has appeared, and say whether it was still running."""
-    process = start("train", str(config), "--output", str(folder))
-    wait_for(folder / "config.toml", process)
-    try:
-        process.wait(after)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return True
-    process.communicate()
-    return False
+    child = start("train", str(config), "--output", str(folder))
+    if not wait_for(folder / "config.toml", child) or ended(child, after) is not None:
+        return False
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
 
 
 def corrupt_files(folder: Path) -> list[str]:
     """Return what is not whole after a kill: a checkpoint, the model, the configuration or the metrics."""
     bad = []
-    run = Run.open(folder)
-    for path in run.checkpoints.paths():
+    opened = Run.open(folder)
+    for path in opened.checkpoints.paths():
         try:
             read_checkpoint(path)
         except ValueError as error:
@@ -119,6 +133,7 @@ def fingerprint(folder: Path) -> dict[str, bytes]:
 def kills(n: int, seed: int, *, every: int = 3, cases: tuple[str, ...] = tuple(CASES)) -> Iterator[Outcome]:
     """Make `n` kills, the cases in turn, at moments drawn over the whole length of the training."""
     generator = torch.Generator().manual_seed(seed)
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         configs = write_cases(root, every)
@@ -131,7 +146,7 @@ def kills(n: int, seed: int, *, every: int = 3, cases: tuple[str, ...] = tuple(C
             moment = torch.rand((), generator=generator).item() * lengths[case]
             if not kill(configs[case], folder, moment):
                 lengths[case] *= 0.9  # the machine is faster now
-                subprocess.run(["rm", "-r", str(folder)], check=True)
+                shutil.rmtree(folder)
                 continue
             bad = corrupt_files(folder)
             paths = Run.open(folder).checkpoints.paths()

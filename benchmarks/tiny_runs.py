@@ -25,7 +25,7 @@ n_hidden = 12
 objective = "pcd"
 n_chains = 16
 n_steps = 2
-epochs = 60
+epochs = 15
 batch_size = 10
 momentum = 0.5
 weight_decay = 0.001
@@ -44,7 +44,7 @@ kind = "gaussian-rbm"
 n_hidden = 6
 [training]
 n_chains = 32
-epochs = 40
+epochs = 10
 batch_size = 64
 optimizer = "adam"
 schedule = "linear"
@@ -62,7 +62,7 @@ hidden = "spin"
 objective = "tempered-pcd"
 n_chains = 8
 betas = [0.0, 0.5, 1.0]
-epochs = 60
+epochs = 15
 batch_size = 4
 """,
     "resample": """
@@ -73,7 +73,7 @@ binarize = "resample"
 n_hidden = 16
 [training]
 objective = "cd"
-epochs = 6
+epochs = 2
 batch_size = 128
 average = 0.99
 """,
@@ -85,7 +85,7 @@ kind = "rbm"
 n_hidden = 6
 [training]
 n_chains = 16
-epochs = 40
+epochs = 10
 batch_size = 32
 optimizer = "adam"
 learning_rate = 0.01
@@ -100,7 +100,7 @@ options = { hidden = [16] }
 [training]
 n_steps = 3
 n_chains = 100
-epochs = 40
+epochs = 8
 batch_size = 64
 optimizer = "sgd"
 learning_rate = 20.0
@@ -119,7 +119,7 @@ kind = "class-rbm"
 n_hidden = 6
 [training]
 objective = "cd"
-epochs = 12
+epochs = 5
 batch_size = 16
 momentum = 0.5
 average = 0.9
@@ -131,7 +131,7 @@ name = "{folder}/bits.npz"
 kind = "dbm"
 [dbm]
 layers = "6, 4"
-pair_epochs = 2
+pair_epochs = 5
 [training]
 n_chains = 8
 epochs = 12
@@ -146,7 +146,7 @@ kind = "dbn"
 spec = "dense 6, dense 4"
 [training]
 n_chains = 8
-epochs = 12
+epochs = 6
 batch_size = 16
 """,
     "boltzmann": """
@@ -160,7 +160,7 @@ tied = true
 [training]
 objective = "pcd"
 n_chains = 8
-epochs = 10
+epochs = 4
 batch_size = 16
 """,
     "hopfield": """
@@ -172,7 +172,7 @@ kind = "hopfield"
 n_patterns = 3
 [training]
 objective = "cd"
-epochs = 40
+epochs = 15
 batch_size = 2
 learning_rate = 0.01
 """,
@@ -185,7 +185,7 @@ kind = "network"
 widths = "6"
 dropout = 0.2
 [training]
-epochs = 12
+epochs = 5
 batch_size = 16
 """,
     "subspace-rbm": """
@@ -198,7 +198,7 @@ n_hidden = 4
 width = 2
 [training]
 n_chains = 8
-epochs = 12
+epochs = 5
 batch_size = 16
 """,
     "spike-slab-rbm": """
@@ -209,7 +209,7 @@ kind = "spike-slab-rbm"
 n_hidden = 4
 [training]
 n_chains = 8
-epochs = 12
+epochs = 5
 batch_size = 16
 """,
     "counts": """
@@ -220,7 +220,7 @@ n_hidden = 4
 [training]
 objective = "cd"
 learning_rate = 0.001
-epochs = 12
+epochs = 5
 batch_size = 16
 """,
     "gated-rbm": """
@@ -232,7 +232,7 @@ n_hidden = 4
 [gated-rbm]
 factors = 5
 [training]
-epochs = 12
+epochs = 5
 batch_size = 16
 """,
     "temporal-rbm": """
@@ -245,7 +245,7 @@ n_hidden = 4
 order = 2
 recurrent = true
 [training]
-epochs = 8
+epochs = 4
 batch_size = 16
 """,
     "ratings": """
@@ -255,7 +255,7 @@ name = "{folder}/ratings.csv"
 kind = "ratings"
 n_hidden = 3
 [training]
-epochs = 12
+epochs = 5
 batch_size = 4
 """,
     "table": """
@@ -267,7 +267,7 @@ kind = "table"
 components = 2
 shrinkage = 0.2
 [training]
-epochs = 12
+epochs = 5
 """,
 }
 """Tiny runs of every kind that together carry everything a run can carry."""

@@ -6,6 +6,7 @@ import ctypes
 import threading
 import warnings
 from importlib.util import find_spec
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -32,10 +33,12 @@ def load() -> ctypes.CDLL | None:
     spec = find_spec("harmonium._native")
     if spec is None or spec.origin is None:
         return None
+    plain = Path(spec.origin).with_name("_native.so")  # before one that was built in place for a version of Python
+    origin = str(plain) if plain.is_file() else spec.origin
     try:
-        library = ctypes.CDLL(spec.origin)
+        library = ctypes.CDLL(origin)
     except OSError as trouble:
-        warnings.warn(f"{spec.origin} does not load ({trouble}); PyTorch does its work.", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{origin} does not load ({trouble}); PyTorch does its work.", RuntimeWarning, stacklevel=2)
         return None
     for name, arguments in _ARGUMENTS.items():
         function = getattr(library, name)

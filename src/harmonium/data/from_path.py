@@ -41,6 +41,22 @@ def kind_of(x: Tensor) -> tuple[str, int | None, str]:
     return "real", None, "integers as stored, not scaled"
 
 
+def as_classes(name: str, labels: Tensor) -> Tensor:
+    """Return labels as class numbers, or say why they are none.
+
+    >>> as_classes("x", torch.tensor([0.0, 2.0])).tolist()
+    [0, 2]
+    """
+    whole = labels if not labels.is_floating_point() else labels.round()
+    most = max(1000, len(labels))
+    if not bool((whole == labels).all()) or bool((whole < 0).any()) or bool((whole >= most).any()):
+        raise ValueError(
+            f"{name}: the labels must be class numbers 0, 1, 2 …, below {most:,}. Got {labels.min().item():g} to "
+            f"{labels.max().item():g}. Number the classes first."
+        )
+    return whole.long()
+
+
 def from_tensor(name: str, x: Tensor, labels: Tensor | None, *, generator: torch.Generator) -> Data:
     """Split samples `(n, …)` 80/10/10; 8-bit `(n, height, width)` become images of one channel."""
     if x.ndim < 2 or len(x) == 0:
@@ -55,7 +71,13 @@ def from_tensor(name: str, x: Tensor, labels: Tensor | None, *, generator: torch
             f"{name}: the labels must have shape ({len(x)},), one for each sample. Got {tuple(labels.shape)}."
         )
     parts = split_indices(len(x), THREE_WAYS, generator=generator)
-    targets = [None if labels is None else labels[part].long() for part in parts]
+    classes = None if labels is None else as_classes(name, labels)
+    targets = [None if classes is None else classes[part] for part in parts]
+    if classes is not None and targets[0] is not None and int(targets[0].max()) < int(classes.max()):
+        raise ValueError(
+            f"{name}: no row of class {int(classes.max())} is among the {len(targets[0])} training rows of the random "
+            "split. Give more samples of each class, or leave that one out."
+        )
     return Data.of_splits(
         name,
         [x[part] for part in parts],
