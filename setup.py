@@ -10,13 +10,25 @@ import sys
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError, LinkError
 
 # PyTorch brings the runtime of OpenMP on Linux; elsewhere one core does it.
 OPENMP = ["-fopenmp"] if sys.platform == "linux" else []
 
 
 class BuildPlain(build_ext):
-    """Builds a library that belongs to no version of Python."""
+    """Builds a library that belongs to no version of Python; on one core where the compiler has no OpenMP."""
+
+    def build_extension(self, ext):
+        """Compile, with OpenMP if it can be linked."""
+        try:
+            super().build_extension(ext)
+        except (CompileError, LinkError):
+            if not OPENMP:
+                raise
+            ext.extra_compile_args = [flag for flag in ext.extra_compile_args if flag not in OPENMP]
+            ext.extra_link_args = []
+            super().build_extension(ext)
 
     def get_ext_filename(self, fullname):
         """Return `harmonium/_native.so`, or `.pyd`."""

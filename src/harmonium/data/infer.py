@@ -66,6 +66,8 @@ def fit_column(name: str, cells: Cells, given: str | None = None, rows: Sequence
     present = [cell for cell in cells if cell is not None]
     if not present:
         return Column(name, "empty", note="only missing values: left out")
+    if any(isinstance(cell, float) and math.isinf(cell) for cell in present):
+        raise ValueError(f"column {name!r} holds infinite values. Replace them, or leave the cells empty.")
     kind, why = (given, "as told") if given is not None else infer_type(name, present)
     note = "; ".join(filter(None, [why, note]))
     if kind in NUMERIC:
