@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import torch
-from PIL import Image
+from PIL import Image, ImageChops
 
 from docs.tools.pages import DOCS, Block, run_page
 
@@ -38,11 +38,27 @@ def refresh(name: str) -> None:
 def keep(file: Path, target: Path) -> None:
     """Write a picture small."""
     with Image.open(file) as picture:
-        image = picture.convert("RGB")
+        image = trimmed(picture.convert("RGB"))
     if image.width > WIDEST:
         image = image.resize((WIDEST, round(image.height * WIDEST / image.width)), Image.Resampling.LANCZOS)
     image.quantize(128).save(target, optimize=True)
     print(f"{target.relative_to(DOCS)}: {target.stat().st_size // 1000} kB")
+
+
+def trimmed(image: Image.Image, margin: int = 12) -> Image.Image:
+    """Return a picture without the white around it."""
+    box = ImageChops.difference(image, Image.new("RGB", image.size, "white")).getbbox()
+    if box is None:
+        return image
+    left, top, right, bottom = box
+    return image.crop(
+        (
+            max(0, left - margin),
+            max(0, top - margin),
+            min(image.width, right + margin),
+            min(image.height, bottom + margin),
+        )
+    )
 
 
 def write_outputs(page: Path, ran: list[tuple[Block, str]]) -> None:

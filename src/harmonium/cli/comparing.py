@@ -59,11 +59,20 @@ def show_comparison(runs: list[Run], output: Path | None, show: Show, steps: int
         show.line(f"page: {path}")
 
 
+def shown(value: Any) -> str:
+    """Return a setting in a few characters.
+
+    >>> shown(0.08428303845098734), shown("pcd")
+    ('0.08428', 'pcd')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def settings_table(compared: list[Compared], settings: dict[str, list[Any]]) -> Table:
     """Return the settings that differ, a column a run."""
     table = Table("setting", *(one.name for one in compared), box=None, pad_edge=False)
     for name, values in settings.items():
-        table.add_row(name, *("–" if value is None else str(value) for value in values))
+        table.add_row(name, *("–" if value is None else shown(value) for value in values))
     if not settings:
         table.add_row("none differs", *[""] * len(compared))
     return table
