@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup fuzz dist audit test coverage fast lint types imports format docs notebooks demo bench clean
+.PHONY: help setup fuzz dist audit test coverage fast lint types imports format docs notebooks demo bench bench-scale clean
 
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -19,7 +19,7 @@ export HARMONIUM_DATA
 endif
 
 help: ## say what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "  make %-9s %s\n", $$1, $$2 }'
 
 setup: $(VENV)/.installed ## make .venv and install harmonium with all extras, once
 
@@ -72,6 +72,9 @@ demo: setup ## the demonstration of the command line
 
 bench: $(BENCH)/.installed ## side by side with peers, in a virtual environment of its own
 	@$(BENCH)/bin/python -m benchmarks $(ARGS)
+
+bench-scale: setup ## several workers against one: the same numbers, speed, kills, memory
+	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
 $(BENCH)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native.c benchmarks/requirements.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make bench PYTHON=/path/to/python3.11" >&2; exit 1; }

@@ -224,10 +224,11 @@ def gather_all(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     ordered = dict(sorted(state.items()))  # a state that was read from a file may be in any order
     for dtype in dict.fromkeys(value.dtype for value in ordered.values()) if world() > 1 else ():
         some = {name: value for name, value in ordered.items() if value.dtype is dtype}
-        widths = [value[:1].numel() if len(value) else value.shape[1:].numel() for value in some.values()]
-        rows = gather(torch.cat([value.reshape(len(value), -1) for value in some.values()], dim=1))
+        widths = [value.shape[1:].numel() for value in some.values()]
+        flat = [value.reshape(len(value), width) for value, width in zip(some.values(), widths, strict=True)]
+        rows = gather(torch.cat(flat, dim=1))
         for (name, value), part in zip(some.items(), rows.split(widths, dim=1), strict=True):
-            result[name] = part.reshape(-1, *value.shape[1:])
+            result[name] = part.reshape(len(rows), *value.shape[1:])
     return {name: result.get(name, value) for name, value in state.items()}
 
 

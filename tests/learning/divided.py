@@ -12,28 +12,31 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import harmonium as hm
-from harmonium import workers
+from harmonium import draws, workers
 from harmonium.learning import Training
-from harmonium.learning.monitors import default_monitors
+from harmonium.learning.monitors import JointCurves, default_monitors
 from harmonium.learning.objectives import (
     DenoisingScoreMatching,
     FastPCD,
+    JointLikelihood,
     MeanFieldCD,
     PseudoLikelihood,
     SlicedScoreMatching,
     TemperedPCD,
 )
+from harmonium.learning.objectives.replay_buffer import ReplayBuffer
 from harmonium.learning.state import snapshot
 from harmonium.learning.transforms import Centering, Sparsity
+from harmonium.samplers import MALA
 from tests.learning.machines import MACHINES, draw_data, make
 
 N_ROWS, BATCH = 25, 11  # two batches of 11 rows, and one of 3: too few to be shared
 
 
-def trained(machine: str, objective: Callable[[], Any], **options: Any) -> dict[str, Any]:
+def trained(machine: str, objective: Callable[[], Any], n_rows: int = N_ROWS, **options: Any) -> dict[str, Any]:
     """Train a machine for two epochs; return its parameters, its chains and what was recorded."""
     model = make(machine)
-    x = draw_data(model, N_ROWS, torch.Generator().manual_seed(1))
+    x = draw_data(model, n_rows, torch.Generator().manual_seed(1))
     return _trained(model, x, objective(), **options)
 
 
@@ -44,10 +47,8 @@ def _trained(model: torch.nn.Module, data: Any, objective: Any, **options: Any) 
         objective,
         optimizer=torch.optim.SGD(model.parameters(), 0.05, momentum=0.5),
         epochs=2,
-        batch_size=BATCH,
-        monitors=default_monitors(),
         generator=torch.Generator().manual_seed(2),
-        **options,
+        **{"monitors": default_monitors(), "batch_size": BATCH} | options,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -74,7 +75,20 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "centered": lambda: trained("Bernoulli", hm.CD, transforms=[Centering(), Sparsity(0.1, 0.5)]),
     "weighted": lambda: trained("Bernoulli", lambda: hm.PCD(n_chains=9), weights=np.arange(N_ROWS) % 3),
     "with holes": lambda: with_holes(),
+    "more rows than are looked at": lambda: trained("Bernoulli", hm.CD, n_rows=400, batch_size=40),
+    "joint": lambda: joint(),
 }
+
+
+def joint() -> dict[str, Any]:
+    """Train a classifier and density with a buffer of chains, some rows without a label."""
+    model = hm.JEM(hm.MLP(4, 3, hidden=(5,), generator=torch.Generator().manual_seed(0)).double(), 4, 3)
+    generator = torch.Generator().manual_seed(1)
+    x = draws.draw_uniform(torch.empty(N_ROWS, 4, dtype=torch.float64), generator=generator)
+    y = torch.arange(N_ROWS) % 4 - 1
+    buffer = ReplayBuffer(n_chains=30, renewal=0.2, n_classes=3)
+    rule = JointLikelihood(n_steps=2, sampler=MALA(0.05), buffer=buffer, box=(0.0, 1.0), energy_penalty=0.1)
+    return _trained(model, {"x": x, "y": y}, rule, monitors=[JointCurves()])
 
 
 def with_holes() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from harmonium.data.load import DATASETS, EMBEDDED, load, options_of
 from harmonium.data.local_contrast import local_contrast
 from harmonium.data.local_whitening import LocalWhitening, whiten_locally
 from harmonium.data.patches import draw_patches
+from harmonium.data.rows_file import RowsFile
 from harmonium.data.split import split, split_indices
 from harmonium.data.table import decode, encode, log_slopes, read_columns, read_table
 from harmonium.data.toys import checkerboard, circles, mixture, mixture_log_density, moons, pinwheel
@@ -44,6 +45,7 @@ __all__ = [
     "LocalWhitening",
     "MissingDataError",
     "MissingExtraError",
+    "RowsFile",
     "Whitening",
     "bars_and_stripes",
     "binarize",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from harmonium import workers
 from harmonium.draws import draw_integers, draw_normal
 from harmonium.learning.objectives.base import Case, Objective, Phases
 from harmonium.learning.objectives.replay_buffer import ReplayBuffer
@@ -81,6 +82,10 @@ class JointLikelihood(Objective):
 
         return [Case(objective, model, draw)]
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether rows and chains can be shared; few labeled samples, which join every batch, are not."""
+        return type(self) is JointLikelihood and self.labeled is None and self.sampler.chain_axis() == 0
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -145,17 +150,21 @@ class JointLikelihood(Objective):
                 extra = extra + self.input_noise * draw_normal(extra, generator=generator)
             known = torch.cat([known, model.class_logits(extra)])
             labels = torch.cat([labels, self.labeled[1][index].to(labels)])
-        return cross_entropy(known, labels) if len(labels) else None
+        if workers.current() is None:
+            return cross_entropy(known, labels) if len(labels) else None
+        n = workers.total(torch.ones(len(labels)))
+        return cross_entropy(known, labels, reduction="sum") / n if bool(n) else None
 
     def _generation(self, model: EnergyModel, free: Tensor, negative: Tensor) -> Tensor:
         free_negative = model.free_energy(negative)
-        contrast = free.mean() - free_negative.mean()
-        self.metrics |= {"generation_loss": contrast.item(), "free_energy": free.mean().item()}
+        mean = workers.mean(free)
+        contrast = mean - workers.mean(free_negative)
+        self.metrics |= {"generation_loss": contrast.item(), "free_energy": mean.item()}
         if self.box is not None:
-            self.metrics["saturation"] = saturation(negative, self.box)
+            self.metrics["saturation"] = saturation(negative, self.box) * len(negative) / workers.whole(len(negative))
         loss = self.generation_weight * contrast
         if self.energy_penalty:
-            loss = loss + self.energy_penalty * (free.square().mean() + free_negative.square().mean())
+            loss = loss + self.energy_penalty * (workers.mean(free.square()) + workers.mean(free_negative.square()))
         return loss
 
     @torch.no_grad()

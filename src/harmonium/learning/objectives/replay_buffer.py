@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.draws import draw_permutation, draw_uniform
 from harmonium.laws.class_gaussians import ClassGaussians
 from harmonium.samplers.sample import starting_points
@@ -40,7 +41,20 @@ class ReplayBuffer:
     def take(
         self, model: EnergyModel, n: int, *, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the numbers of `n` different chains, where they stand, and their classes if they have one."""
+        """Return the numbers of `n` different chains, where they stand, and their classes if they have one.
+
+        Workers choose the same chains; in a part each gets as many of them as it has rows.
+        """
+        part = workers.current()
+        with workers.dividing(None):
+            index, x, labels = self._chosen(model, n if part is None else part.total, generator)
+        if part is None:
+            return index, x, labels
+        return part.take(index), part.take(x), None if labels is None else part.take(labels)
+
+    def _chosen(
+        self, model: EnergyModel, n: int, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         if n > self.n_chains:
             raise ValueError(f"The buffer has {self.n_chains} chains. Got n={n}. Make it larger: n_chains={10 * n}.")
         if self.chains is None:
@@ -56,9 +70,13 @@ class ReplayBuffer:
         return index, x, None if labels is None else labels.to(x.device)
 
     def put(self, index: Tensor, x: Tensor) -> None:
-        """Store where the chains with these numbers have gone."""
+        """Store where the chains with these numbers have gone; every worker stores those of all."""
         if self.chains is None:
             raise ValueError("The buffer is empty. Take chains from it before you put any back.")
+        part = workers.current()
+        if part is not None and not part.repeated:
+            moved = workers.gather_all({"index": index, "x": x.detach()})
+            index, x = moved["index"], moved["x"]
         self.chains[index] = x.detach()
 
     def _classes(self, index: Tensor) -> Tensor | None:

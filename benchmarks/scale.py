@@ -1,0 +1,278 @@
+"""Several workers against one: the same numbers, the speed, kills of workers, and data larger than memory.
+
+    python -m benchmarks.scale                     # all four parts
+    python -m benchmarks.scale same speed --repeats 3
+    python -m benchmarks.scale kills --n 20
+
+Workers have one thread each. Times are medians; beside the wall clock stands the time of the processor that the busiest
+worker took, which a machine with other work disturbs less. A kill is a SIGKILL of one of two workers under `torchrun
+--max-restarts` at a random moment; it ends exactly if the folder holds the bytes of a run of two workers never killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import distributed, multiprocessing
+
+import harmonium as hm
+from benchmarks.kill_resume import SOURCE, fingerprint
+from benchmarks.tiny_runs import write_cases
+from harmonium import workers
+from harmonium.data import RowsFile
+from harmonium.learning import Callback
+from harmonium.learning.objectives import Objective
+from harmonium.networks import SmallConv
+from harmonium.samplers import Langevin
+
+SIZE = 20 * 2**30
+
+
+def rbm_784() -> hm.RBM:
+    """Return an RBM of 784×500 units, the same in every process."""
+    return hm.RBM(hm.Bernoulli(784), hm.Bernoulli(500), generator=torch.Generator().manual_seed(0))
+
+
+def binary_rows(n: int) -> torch.Tensor:
+    """Return n rows of 784 random bytes 0 and 1."""
+    return (torch.arange(n * 784).mul_(2654435761).bitwise_right_shift_(13) % 4 == 0).to(torch.uint8).view(n, 784)
+
+
+def contrastive(objective: Objective, n_updates: int, batch_size: int) -> dict[str, torch.Tensor]:
+    """Train the RBM for some updates and return its parameters."""
+    rbm = rbm_784()
+    optimizer = torch.optim.SGD(rbm.parameters(), 0.05)
+    generator = torch.Generator().manual_seed(1)
+    x = binary_rows(n_updates * batch_size)
+    hm.fit(rbm, x, objective, optimizer=optimizer, epochs=1, batch_size=batch_size, monitors=[], generator=generator)
+    return {name: p.detach() for name, p in rbm.named_parameters()}
+
+
+SPEED: dict[str, Callable[[], object]] = {
+    "CD-1, 784×500, batch 512": lambda: contrastive(hm.CD(), 24, 512),
+    "CD-1, 784×500, batch 2048": lambda: contrastive(hm.CD(), 6, 2048),
+    "AIS, 784×500, 512 chains": lambda: hm.ais(
+        rbm_784(), n_chains=512, betas=torch.linspace(0, 1, 60).tolist(), generator=torch.Generator().manual_seed(1)
+    ),
+    "Langevin, convolutional energy, 256 chains": lambda: hm.sample(
+        hm.NeuralEBM(SmallConv((1, 28, 28), generator=torch.Generator().manual_seed(0)), (1, 28, 28)),
+        256,
+        n_steps=12,
+        sampler=Langevin(step_size=0.01),
+        generator=torch.Generator().manual_seed(1),
+    ),
+}
+
+
+def timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the wall clock and the processor time of some work."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def _worker(rank: int, world: int, meeting: str, part: str, threads: int, repeats: int) -> None:
+    torch.set_num_threads(threads)
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world)}
+    if world > 1:
+        limit = timedelta(seconds=300)
+        distributed.init_process_group("gloo", f"file://{meeting}", timeout=limit, rank=rank, world_size=world)
+    found: dict[str, list[list[float]]] | dict[str, list[float]] = {}
+    if part == "same":
+        rules = {"CD-1": hm.CD(), "PCD-1": hm.PCD(n_chains=100), "tempered PCD-1": hm.TemperedPCD(n_chains=100)}
+        states = {name: contrastive(rule, 1, 512) for name, rule in rules.items()}
+        found = {f"{r}.{n}": p.flatten().tolist() for r, state in states.items() for n, p in state.items()}
+    else:
+        for name, work in SPEED.items():
+            work()
+            times = [timed(work) for _ in range(repeats)]
+            cpu = workers.gather(torch.tensor([[t[1]] for t in times], dtype=torch.float64).T) if world > 1 else None
+            busiest = [t[1] for t in times] if cpu is None else cpu.amax(0).tolist()
+            found[name] = [statistics.median(t[0] for t in times), statistics.median(busiest)]
+    if rank == 0:
+        Path(f"{meeting}.json").write_text(json.dumps(found))
+
+
+def in_group(world: int, part: str, *, threads: int = 1, repeats: int = 1) -> dict[str, list[float]]:
+    """Let so many workers do a part and return what the first found."""
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = f"{folder}/meeting"
+        multiprocessing.spawn(_worker, (world, meeting, part, threads, repeats), world)
+        return json.loads(Path(f"{meeting}.json").read_text())
+
+
+def same() -> None:
+    """Print how far the parameters after one update differ from those of one worker."""
+    alone = in_group(1, "same")
+    for world in (2, 3, 4):
+        found = in_group(world, "same")
+        worst = {}
+        for name, values in alone.items():
+            rule = name.split(".")[0]
+            gap = np.abs(np.array(found[name]) - np.array(values)).max().item()
+            worst[rule] = max(worst.get(rule, 0.0), gap)
+        print(f"one update on {world} workers: " + ", ".join(f"{rule} {gap:.1e}" for rule, gap in worst.items()))
+
+
+def speed(repeats: int) -> None:
+    """Print the times of two workers beside one, and beside two threads in one process."""
+    one, two = in_group(1, "speed", repeats=repeats), in_group(2, "speed", repeats=repeats)
+    threads = in_group(1, "speed", threads=2, repeats=repeats)
+    for name, (wall, cpu) in one.items():
+        print(
+            f"{name}: one worker {wall:.2f} s; two {two[name][0]:.2f} s, {wall / two[name][0]:.2f} times as fast "
+            f"(by processor time {cpu / two[name][1]:.2f}); two threads {wall / threads[name][0]:.2f}"
+        )
+
+
+def torchrun(config: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a run of two workers."""
+    line = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "3"]
+    line += ["--monitor-interval", "0.1", "--master-port", "0", "-m", "harmonium", "train", str(config)]
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*line, "--quiet", "--output", str(folder)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _workers_of(process: subprocess.Popen[bytes]) -> list[int]:
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+
+def kills(n: int, seed: int) -> None:
+    """Kill a worker at a random moment, n times, and count the exact ends."""
+    generator = torch.Generator().manual_seed(seed)
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        config = write_cases(root, every=5)["pcd"]
+        started = time.monotonic()
+        if torchrun(config, root / "reference").wait() != 0:
+            raise RuntimeError("The run that is never killed failed.")
+        length, wanted = time.monotonic() - started, fingerprint(root / "reference")
+        n_exact = n_late = 0
+        for i in range(n):
+            folder = root / str(i)
+            process = torchrun(config, folder)
+            moment = length * (0.2 + 0.8 * torch.rand((), generator=generator).item())
+            time.sleep(moment)
+            pids = _workers_of(process)
+            if pids:
+                os.kill(pids[int(torch.randint(len(pids), (), generator=generator))], signal.SIGKILL)
+            try:
+                code = process.wait(10 * length + 120)
+            except subprocess.TimeoutExpired:
+                print(f"kill {i + 1}: HANGS", flush=True)
+                process.kill()
+                continue
+            exact = code == 0 and fingerprint(folder) == wanted
+            n_exact, n_late = n_exact + exact, n_late + (not pids)
+            print(f"kill {i + 1} after {moment:.1f} s: {'exact' if exact else f'differs (exit {code})'}", flush=True)
+        print(f"{n_exact} of {n} ends exact; {n_late} came after the end of the run")
+
+
+def memory() -> None:
+    """Train from a sparse file of 20 GB and print the peak of the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npy"
+        with path.open("wb") as file:
+            shape = (SIZE // 784, 784)
+            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+            file.truncate(file.tell() + shape[0] * shape[1])
+        rbm, rows = rbm_784(), RowsFile(path)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        optimizer = torch.optim.SGD(rbm.parameters(), 0.01)
+        stop = _StopAfter(200)
+        hm.fit(rbm, rows, hm.CD(), optimizer=optimizer, epochs=1, batch_size=512, monitors=[], callbacks=[stop])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"{len(rows):,} rows, {path.stat().st_size / 1e9:.1f} GB: peak {peak:.2f} GB ({before:.2f} before)")
+
+
+class _StopAfter(Callback):
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def on_update(self, training: object) -> None:
+        training.stop = training.update >= self.n  # type: ignore[attr-defined]
+
+
+NETWORKS = {
+    "784×500, batch 512": (5 * 2 * 512 * 784 * 500, 4 * 784 * 500),
+    "10⁴×10⁴, batch 512": (5 * 2 * 512 * 10**8, 4 * 10**8),
+    "3×32×32 → 64×16×16, kernel 4, batch 128": (5 * 2 * 128 * 64 * 16 * 16 * 3 * 16, 4 * 64 * 3 * 16),
+}
+"""Operations of a CD-1 update and bytes of its gradient; the last is the first layer of Hwang et al. 2020."""
+
+
+def predicted(operations: float, n_bytes: float, world: int, rate: float, latency: float, bandwidth: float) -> float:
+    """Return the seconds of an update on W workers: `products/W + 2 log₂(W) latency + 2 bytes (1 - 1/W)/bandwidth`."""
+    steps = 2 * math.ceil(math.log2(world))
+    return operations / rate / world + steps * latency + 2 * n_bytes * (1 - 1 / world) / bandwidth
+
+
+def model(rate: float, latency: float, bandwidth: float, path: Path | None) -> None:
+    """Print, and draw, how many times as fast as one so many workers are, by the model of the cost."""
+    worlds = [2**i for i in range(11)]
+    print("workers " + " ".join(f"{world:>6}" for world in worlds))
+    curves = {}
+    for name, (operations, n_bytes) in NETWORKS.items():
+        times = [predicted(operations, n_bytes, world, rate, latency, bandwidth) for world in worlds]
+        curves[name] = [times[0] / t for t in times]
+        print(f"{name}: {times[0] * 1e3:.1f} ms alone; " + " ".join(f"{x:.1f}" for x in curves[name]))
+    if path is not None:
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+        axes.plot(worlds, worlds, color="0.7", label="ideal")
+        for name, curve in curves.items():
+            axes.plot(worlds, curve, marker="o", markersize=3, label=name)
+        axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="times as fast as one worker")
+        axes.legend(frameon=False)
+        figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=["same", "speed", "kills", "memory", "model", []])
+    parser.add_argument("--repeats", type=int, default=5, help="of each timing")
+    parser.add_argument("--n", type=int, default=20, help="how many kills")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=5e10, help="operations a second of a worker, for the model")
+    parser.add_argument("--latency", type=float, default=5e-5, help="seconds from one worker to another")
+    parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second between hosts")
+    parser.add_argument("--picture", type=Path, help="where the model is drawn")
+    arguments = parser.parse_args()
+    parts = arguments.parts or ["same", "speed", "kills", "memory", "model"]
+    if "same" in parts:
+        same()
+    if "speed" in parts:
+        speed(arguments.repeats)
+    if "kills" in parts:
+        kills(arguments.n, arguments.seed)
+    if "memory" in parts:
+        memory()
+    if "model" in parts:
+        model(arguments.rate, arguments.latency, arguments.bandwidth, arguments.picture)
+
+
+if __name__ == "__main__":
+    main()
