@@ -26,7 +26,7 @@ from harmonium.runs.config import departures
 _SECONDS = 1.0  # between two plain lines, and a tenth of the time so far
 _REFRESH = 0.1  # between two moves of the bar
 _WIDTH = 80  # columns of a plain line
-_BAR = 36  # columns that the bar and its numbers take
+_BAR = 33  # columns that the bar and its numbers take
 
 
 class Show:
@@ -111,7 +111,7 @@ class Show:
         columns = (
             TextColumn("epoch"),
             MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
-            BarColumn(20, table_column=Column(min_width=10)),
+            BarColumn(8, table_column=Column(min_width=6)),
             TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
             TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         )
