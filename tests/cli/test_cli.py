@@ -34,10 +34,17 @@ def process(*arguments: str) -> subprocess.Popen[str]:
 def test_train_prints_its_configuration_and_an_exact_score(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", *TINY]) == 0
     out = capsys.readouterr().out
-    assert out.index("[training]") < out.index("epoch 3/3") < out.index("test log-likelihood")
+    assert out.index("settings of the recipe but for") < out.index("epoch 3/3") < out.index("test log-likelihood")
+    assert "training.epochs = 3" in out and "learning_rate" not in out  # what differs from the recipe, and only that
     assert "(exact)" in out and "the exact law" in out  # the number, and how the data were made
     opened = Run.open("runs/bars-and-stripes-rbm-1")
     assert opened.finished and (opened.evaluation() or {})["test"]["kind"] == "exact"
+
+
+def test_the_whole_configuration_is_shown_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", *TINY, "--show-config", "--no-evaluate"]) == 0
+    out = capsys.readouterr().out
+    assert "[training]" in out and "learning_rate" in out
 
 
 def test_file_and_flags_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +84,7 @@ def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "--data", "moons", "--what"], "No such option"),
         (["train", "--data", "moons", "--set", "epochs"], "section.key=value"),
         (["train", "--data", "moons", "--set", "data.options.nose=1"], "does not take nose"),
-        (["train", "--data", "moons", "--device", "cuda:7"], "CUDA"),
+        (["train", "--data", "moons", "--device", "cuda:7"], "cannot be used here"),
         (["train", "absent.toml"], "no configuration file"),
         (["resume", "absent"], "holds no run"),
         (["sample", "absent"], "holds no run"),
@@ -138,7 +145,7 @@ def test_pictures_of_samples(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_diverging_run_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["train", "--data", "moons", "--model", "gaussian-rbm", "--epochs", "3", "--no-report"]
-    huge = ["--optimizer", "sgd", "--learning-rate", "1e9", "--set", "data.options.n_samples=200", "-q"]
+    huge = ["--optimizer", "sgd", "--learning-rate", "1e6", "--set", "data.options.n_samples=200", "-q"]
     assert run([*arguments, *huge]) == 1
     captured = capsys.readouterr()
     assert "Training diverged" in captured.err and "Lower the learning rate" in captured.err

@@ -25,7 +25,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_from_training_to_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", *TINY, "--spec", "conv 4 4x4/2, dense 16, dense 20", "--no-report"]) == 0
     out = capsys.readouterr().out
-    assert "[dbn]" in out and "log-likelihood: none" in out and "test unexplained share from depth" in out
+    assert "dbn.spec = " in out and "log-likelihood: none" in out and "test unexplained share from depth" in out
     folder = Path("runs/digits-dbn-1")
     write_report(Run.open(folder), n_steps=5)
     figures = {path.stem for path in (folder / "figures").iterdir()}

@@ -26,7 +26,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_from_training_to_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", *TINY, "--no-report"]) == 0
     out = capsys.readouterr().out
-    assert "valid accuracy" in out and "valid L_gen" in out and "[jem]" in out
+    assert "valid accuracy" in out and "valid L_gen" in out and "jem on " in out
     assert "test accuracy" in out and "expected calibration error" in out
     assert "against uniform noise: free energy" in out and "gradient norm" in out and "max softmax" in out
     assert "returns of the guard to a good state: 0" in out and "not the probability of gray levels" in out

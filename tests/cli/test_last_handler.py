@@ -31,7 +31,7 @@ def test_what_nobody_foresaw_is_one_line_and_a_file(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--n-hidden", "1000000000000"], "not enough memory"),
+        (["--n-hidden", "1000000000000"], "GB of memory"),
         (["--seed", "9999999999999999999999"], "seed must be less than 9223372036854775808"),
         (["--learning-rate", "inf"], "learning_rate must be"),
         (["--learning-rate", "nan"], "learning_rate must be"),
