@@ -53,7 +53,7 @@ class Window:
         return self.page.wait_for_selector(selector, timeout=timeout)
 
     def data(self, selector: str, name: str) -> str | None:
-        return self.page.eval_on_selector(selector, f"e => e.dataset.{name} ?? null")
+        return self.page.evaluate(f"document.querySelector({selector!r})?.dataset.{name} ?? null")
 
     def changes(self, selector: str, name: str, act: Callable[[], Any]) -> str:
         """Do something, and wait until it is seen."""
@@ -125,8 +125,8 @@ def training(root: Path) -> Iterator[str]:
 
 def open_play(window: Window, run: str, play: str, button: str) -> None:
     window.go(f"/run/{run}/play")
-    window.wait("[data-play]")
-    if window.data("[data-play].stage, div[data-play]", "play") != play:
+    window.wait("div[data-play]")
+    if window.data("div[data-play]", "play") != play:
         window.click(button)
     window.wait(f"div[data-play='{play}'] [data-moves]")
 

@@ -182,8 +182,10 @@ def test_who_trains_is_seen_without_writing(root: Path) -> None:
     with run.writing():
         assert folder.row("bars")["status"] == "training"
         run.ask_to_stop()
-        assert folder.row("bars")["status"] == "stopping"
-    run.clear_stop()
+        with run.writing():  # the same writer: what was asked of it still holds
+            assert folder.row("bars")["status"] == "stopping"
+    with run.writing():  # another one
+        assert not run.asked_to_stop
     assert folder.row("bars")["status"] == "stopped"
     with ThreadPoolExecutor(8) as threads:  # those who look do not take each other for a writer
         assert not any(threads.map(lambda _: is_locked(root / "bars"), range(400)))

@@ -167,9 +167,11 @@ class RunFolder:
         if not workers.is_first():
             yield
             return
-        with locked(self.folder):
+        with locked(self.folder) as anew:
             remove_temporary(self.folder)
             self.checkpoints.tidy()
+            if anew:  # what was asked of an earlier training; from now on a stop is for this one
+                self.clear_stop()
             yield
 
     def clear_stop(self) -> None:

@@ -20,18 +20,19 @@ _PATIENCE = 2.0  # seconds: longer than those who look at the lock ever hold it
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder; a second process, or a second thread, that wants to write it is refused.
+def locked(folder: Path) -> Iterator[bool]:
+    """Hold a folder, and give whether it was not held yet; a second process, or thread, that wants to write is refused.
 
     Who holds it may take it again: `train` inside a command that has made the run is one writer.
     """
     lock = FileLock(folder.resolve() / LOCK, is_singleton=True)
+    anew = not lock.is_locked
     try:
         lock.acquire(timeout=_PATIENCE, poll_interval=0.02)
     except Timeout:
         raise ValueError(f"{folder} is being trained by another process. Wait, or stop that one.") from None
     try:
-        yield
+        yield anew
     finally:
         lock.release()
 

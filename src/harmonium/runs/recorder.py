@@ -77,7 +77,6 @@ class Recorder(Callback):
     def on_start(self, training: Training) -> None:
         """Make the metrics those of the state that training starts from."""
         if workers.is_first():
-            self.folder.clear_stop()
             self.folder.write_metrics(training.history.records)
         self.n_messages = sum(len(record.get("messages", ())) for record in training.history.records)
 
