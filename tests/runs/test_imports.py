@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "harmonium"
-OPTIONAL = {"harmonium.plots", "harmonium", "harmonium.learning"}
-"""What `cli` imports late: pictures need matplotlib, which may not be installed, and `--help` does without torch."""
+OPTIONAL = {
+    "harmonium.plots",
+    "harmonium",
+    "harmonium.learning",
+    "harmonium.workers",
+    "harmonium.web.serve",
+    "harmonium.web.launch",
+}
+"""What `cli` imports late: pictures and the page need what may not be installed, and `--help` does without torch."""
 
 
 def hidden(source: str) -> list[str]:
