@@ -36,7 +36,7 @@ def test_stopped_and_resumed_is_the_same(case: str, tmp_path: Path) -> None:
     config = small(write_cases(tmp_path, every=1)[case], epochs=3)
     train(Run.create(tmp_path / "whole", config))
     n_updates = Run.open(tmp_path / "whole").metrics()[-1]["update"]
-    for stop in (1, n_updates // 3, n_updates // 2, n_updates - 1):
+    for stop in sorted({1, n_updates // 3, n_updates // 2, n_updates - 1} - {0}):
         folder = tmp_path / f"stopped-{stop}"
         first = train(Run.create(folder, config), callbacks=[StopAt(stop)])
         assert first.update == stop

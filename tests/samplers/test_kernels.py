@@ -266,7 +266,7 @@ def test_bad_step_sizes(kind: type, step_size: float) -> None:
 def test_metropolis_refuses_layers_without_one_proposal(units: Mixed) -> None:
     """Parts of finite units have states of their own: a step up or down by one would leave the support."""
     rbm = RBM(units, Bernoulli(2))
-    state = Metropolis().init(rbm, torch.zeros(4, *units.shape))
+    state = Metropolis().init(rbm, units.sample(torch.zeros(4, *units.shape)))
     with pytest.raises(TypeError, match="Metropolis has no proposal for Mixed"):
         Metropolis().step(rbm, state)
 
