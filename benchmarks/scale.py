@@ -31,7 +31,7 @@ import torch
 from torch import distributed, multiprocessing
 
 import harmonium as hm
-from benchmarks.kill_resume import SOURCE, fingerprint
+from benchmarks.kill_resume import fingerprint
 from benchmarks.tiny_runs import write_cases
 from harmonium import workers
 from harmonium.data import RowsFile
@@ -41,6 +41,7 @@ from harmonium.networks import SmallConv
 from harmonium.samplers import Langevin
 
 SIZE = 20 * 2**30
+SOURCE = Path(__file__).resolve().parent.parent / "src"
 
 
 def rbm_784() -> hm.RBM:
@@ -142,8 +143,8 @@ def speed(repeats: int) -> None:
 
 def torchrun(config: Path, folder: Path) -> subprocess.Popen[bytes]:
     """Start a run of two workers."""
-    line = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "3"]
-    line += ["--monitor-interval", "0.1", "--master-port", "0", "-m", "harmonium", "train", str(config)]
+    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    line += ["--max-restarts", "3", "--monitor-interval", "0.1", "-m", "harmonium", "train", str(config)]
     environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [*line, "--quiet", "--output", str(folder)],

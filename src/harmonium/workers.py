@@ -136,7 +136,9 @@ def rank() -> int:
 
 
 def is_first() -> bool:
-    """Return whether this worker is the one that prints and writes."""
+    """Return whether this worker is the one that prints and writes: by `torchrun`'s word before a group is joined."""
+    if not distributed.is_initialized() and not _ALONE.get():
+        return os.environ.get("RANK", "0") == "0"
     return rank() == 0
 
 
