@@ -274,9 +274,9 @@ def test_row(window: Window) -> None:
 
 
 TOUR: dict[int, tuple[str, Callable[[Window], Any]]] = {
-    1: ("energy", lambda w: w.click("visible unit 1")),
+    1: ("energy", lambda w: w.click("visible unit 1: 0")),
     2: ("entropy", lambda w: w.page.fill("input[type=range]", "0")),
-    3: ("free", lambda w: w.click("visible unit 2")),
+    3: ("free", lambda w: w.click("visible unit 2: 0")),
     4: ("steps", lambda w: w.click("100 steps")),
     5: ("mass", lambda w: w.click("100 updates")),
     6: ("nats", lambda w: w.click("200 updates")),

@@ -47,8 +47,8 @@ function bars(ends, label, tall = 150) {
 /** A row of units to be switched, as buttons. */
 function units(name, n, onchange, { disabled = false } = {}) {
   const values = new Array(n).fill(0);
-  const buttons = values.map((_, i) => h("button", { class: "unit", "aria-pressed": "false", disabled, "aria-label": `${name} unit ${i + 1}`, onclick: () => { values[i] = 1 - values[i]; paint(); onchange?.(); } }));
-  const paint = () => buttons.forEach((button, i) => { button.setAttribute("aria-pressed", String(values[i] > 0.5)); button.style.setProperty("--on", values[i]); button.textContent = disabled && values[i] % 1 ? values[i].toFixed(2) : String(values[i]); });
+  const buttons = values.map((_, i) => h("button", { class: "unit", "aria-pressed": "false", disabled, onclick: () => { values[i] = 1 - values[i]; paint(); onchange?.(); } }));
+  const paint = () => buttons.forEach((button, i) => { button.setAttribute("aria-pressed", String(values[i] > 0.5)); button.style.setProperty("--on", values[i]); button.textContent = disabled && values[i] % 1 ? values[i].toFixed(2) : String(values[i]); button.setAttribute("aria-label", `${name} unit ${i + 1}: ${button.textContent}`); });
   paint();
   return { values, element: h("div", { class: "units-row", role: "group", "aria-label": `${name} units` }, h("span", { class: "soft" }, name), buttons), set: (more) => { more.forEach((v, i) => { values[i] = v; }); paint(); } };
 }
