@@ -18,8 +18,8 @@ from harmonium.plots.style import COLORS, GRAY, chart, legend, new_figure
 from harmonium.runs import Run, estimate_log_z
 
 EFFORTS = {
-    "tempering": (16_000, 2_000, 4_000, 8_000),
-    "sandwich": (15_000, 7_500, 30_000),
+    "tempering": (40_000, 16_000, 8_000, 4_000, 2_000),
+    "sandwich": (30_000, 15_000, 7_500),
     "bounds": (1,),
 }
 """Temperatures of each method; 160 chains. The first of each is the one that matters."""

@@ -42,6 +42,17 @@ def test_the_default_picks_and_json_lines_can_be_read(folder: str, capsys: pytes
     assert found["kind"] == "exact" and found["value"] == estimate_log_z(Run.open(folder), "exact").value
 
 
+def test_a_run_says_how_its_log_z_is_estimated(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    little = ["--set", "run.ais_chains=16", "--set", "run.ais_betas=20", "-o", "two"]
+    assert run(["train", *TINY, "--log-z", "tempering", *little]) == 0
+    assert json.loads(Path("two", "evaluation.json").read_text())["log_z"]["kind"] == "tempering"
+    assert estimate_log_z(Run.open("two")).kind == "tempering"
+    assert run(["evaluate", folder, "-q"]) == 0  # the same without a word counts
+    assert json.loads(Path(folder, "evaluation.json").read_text())["log_z"]["kind"] == "exact"
+    assert run(["train", *TINY, "--log-z", "guess", "-o", "three"]) != 0
+    assert "must be one of exact, sandwich, tempering" in capsys.readouterr().err
+
+
 def test_mistakes_are_told(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["logz", folder, "--method", "guess"]) == 2
     assert "--method must be one of exact" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def logz_command(
     method: Annotated[
         str | None,
         typer.Option(
-            help=f"How: {', '.join([*LOG_Z_METHODS, ALL])}. Default: exact where states can be counted, else sandwich.",
+            help=f"How: {', '.join([*LOG_Z_METHODS, ALL])}. Default: as the run says, else exact or sandwich.",
             show_default=False,
         ),
     ] = None,

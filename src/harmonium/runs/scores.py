@@ -37,9 +37,9 @@ _FEW_TO_ANNEAL = 100  # up to here annealing can bridge the way from noise to th
 def machine_scores(trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
     """Return the log-likelihood of each split in nats, with its bounds, log Z, a baseline, and the note on the data.
 
-    log Z is exact where it can be counted, else a sandwich of `n_chains` annealed chains over `n_betas` temperatures,
-    as the configuration says unless given, from a reference fitted to the data. Missing values are summed out by an
-    RBM, exactly or by annealing; for other models rows that have some are left out. Beside it stands the best law
+    log Z is exact where it can be counted, else estimated by `n_chains` chains over `n_betas` temperatures, as the
+    configuration says unless given, from a reference fitted to the data. Missing values are summed out by an RBM,
+    exactly or by annealing; for other models rows that have some are left out. Beside it stands the best law
     without hidden units on the same samples. In few dimensions samples are compared with the held-out data by tests
     that say what they could have seen.
     """
@@ -61,6 +61,7 @@ def machine_scores(trained: Trained, *, n_chains: int | None = None, n_betas: in
         rows["train"] = data.transform(rows["train"], generator=generator)
     z = log_z(
         model,
+        method=section.log_z,
         n_chains=n_chains or section.ais_chains,
         n_betas=n_betas or section.ais_betas,
         reference=model.layer(model.data_layer).fitted_field(rows["train"][:10_000]),

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from harmonium.partition import METHODS
 from harmonium.runs.choices import HIDDEN, OBJECTIVES, known
 
 MAX_COUNT = 10**9
@@ -147,8 +148,8 @@ class RunSection(Section):
     """Where and how it runs: seed, device, threads, checkpoints, and what is done when training has ended.
 
     A checkpoint is written at the end of an epoch, when at least a second has passed since the last; within a long
-    epoch every `checkpoint_seconds`, and every `checkpoint_updates` updates if that is not 0. log Z is estimated with
-    `ais_chains` annealed chains over `ais_betas` temperatures where it cannot be counted.
+    epoch every `checkpoint_seconds`, and every `checkpoint_updates` updates if that is not 0. Where log Z cannot be
+    counted it is estimated by `log_z`, a sandwich unless told, with `ais_chains` chains over `ais_betas` temperatures.
     """
 
     seed: int = Field(default=0, ge=0, lt=2**63, description="Seed of all random numbers.")
@@ -157,9 +158,15 @@ class RunSection(Section):
     checkpoint_seconds: float = Field(default=60.0, gt=0)
     checkpoint_updates: int = Field(default=0, ge=0)
     evaluate: bool = Field(default=True, description="Evaluate at the end.")
+    log_z: str | None = Field(default=None, description="How log Z is estimated: a method of harmonium logz.")
     ais_chains: int = Field(default=512, ge=2)
     ais_betas: int = Field(default=1000, ge=2)
     report: bool = Field(default=True, description="Write report.html at the end.")
+
+    @field_validator("log_z")
+    @classmethod
+    def _known_method(cls, value: str | None) -> str | None:
+        return None if value is None else known(value, METHODS)
 
     @field_validator("device")
     @classmethod

@@ -65,7 +65,7 @@ def estimate_log_z(
     seed: int = 0,
     on_beta: Progress | None = None,
 ) -> Estimate:
-    """Return log Z of a run's model by one of `LOG_Z_METHODS`; the best way there is unless told.
+    """Return log Z of a run's model by one of `LOG_Z_METHODS`; as the configuration says unless told.
 
     Chains and temperatures are as the configuration says unless given. Boltzmann machines are annealed from a reference
     that is fitted to the training data, and some of the chains start there.
@@ -82,7 +82,7 @@ def estimate_log_z(
             reference, samples = model.layer(model.data_layer).fitted_field(rows[:10_000]), rows[:64]
     return log_z(
         model,
-        method=method,
+        method=method or section.log_z,
         n_chains=n_chains or section.ais_chains,
         n_betas=n_betas or section.ais_betas,
         reference=reference,

@@ -35,6 +35,15 @@ PanelMaker = Callable[[Subject], Panel | None]
 """A function that looks at a trained model and returns a section of its report, or None if it does not apply."""
 
 
+FOLLOWED = ("training.track_likelihood", "training.patience")
+"""Settings of the likelihood that is followed while a machine learns."""
+
+SPARSE = ("training.sparsity_target", "training.sparsity_rate")
+"""Settings of the pressure on hidden units to be off."""
+
+ANNEALED = ("run.log_z", "run.ais_chains", "run.ais_betas")
+"""Settings of log Z where it cannot be counted."""
+
 OF_TWO_PHASES = (
     "training.objective",
     "training.n_steps",
@@ -43,12 +52,9 @@ OF_TWO_PHASES = (
     "training.fast_rate",
     "training.n_units",
     "training.centering",
-    "training.sparsity_target",
-    "training.sparsity_rate",
-    "training.track_likelihood",
-    "training.patience",
-    "run.ais_chains",
-    "run.ais_betas",
+    *SPARSE,
+    *FOLLOWED,
+    *ANNEALED,
 )
 """Settings of learning by two phases and of annealing, which a kind with a loss of its own does not read."""
 

@@ -18,7 +18,7 @@ from harmonium.learning.starts import initialize
 from harmonium.models import ClassRBM
 from harmonium.runs.choices import HIDDEN
 from harmonium.runs.class_panels import calibration, class_labels, class_scores, confusions
-from harmonium.runs.kinds.base import Kind, PanelMaker, contrastive
+from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker, contrastive
 from harmonium.runs.kinds.rbm import visible_units
 from harmonium.runs.panels import ImageGrid, Panel
 from harmonium.runs.settings import Config, Section
@@ -66,7 +66,7 @@ class ClassRBMKind(Kind[ClassRBMSettings]):
     name = "class-rbm"
     summary = "RBM with a label beside its data; classifies exactly, draws from a class"
     settings = ClassRBMSettings
-    unread = ("training.track_likelihood", "training.patience")
+    unread = FOLLOWED
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {
             "data": {"binarize": "threshold"},

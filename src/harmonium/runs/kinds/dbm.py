@@ -21,7 +21,7 @@ from harmonium.learning.objectives import CD
 from harmonium.learning.starts import initialize
 from harmonium.models import DBM
 from harmonium.runs.choices import HIDDEN
-from harmonium.runs.kinds.base import Kind, PanelMaker, contrastive
+from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker, contrastive
 from harmonium.runs.kinds.rbm import visible_units
 from harmonium.runs.panels import ImageGrid, ImageRows, Panel
 from harmonium.runs.settings import Config, Section
@@ -66,7 +66,7 @@ class DBMKind(Kind[DBMSettings]):
     name = "dbm"
     summary = "deep Boltzmann machine; hidden layers that hear each other, with a bound of the likelihood"
     settings = DBMSettings
-    unread = ("model.n_hidden", "training.track_likelihood", "training.patience")
+    unread = ("model.n_hidden", *FOLLOWED)
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {
             "data": {"binarize": "threshold"},

@@ -19,7 +19,7 @@ from harmonium.learning.starts import initialize_layers, layer_rates
 from harmonium.learning.transforms import Centering, EachLayer, Transform
 from harmonium.models import DBN
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
-from harmonium.runs.kinds.base import Kind, PanelMaker, contrastive
+from harmonium.runs.kinds.base import ANNEALED, FOLLOWED, SPARSE, Kind, PanelMaker, contrastive
 from harmonium.runs.panels import Filters, ImageGrid, ImageRows, Panel
 from harmonium.runs.plays import Play, Samples
 from harmonium.runs.settings import Config, Section
@@ -87,12 +87,9 @@ class DBNKind(Kind[DBNSettings]):
         "training.n_units",
         "training.optimizer",
         "training.momentum",
-        "training.sparsity_target",
-        "training.sparsity_rate",
-        "training.track_likelihood",
-        "training.patience",
-        "run.ais_chains",
-        "run.ais_betas",
+        *SPARSE,
+        *FOLLOWED,
+        *ANNEALED,
     )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {"training": {**_TRAINING, "epochs": 200}, "run": {"threads": 1}},

@@ -18,7 +18,7 @@ from harmonium.evaluation.compare import exactly
 from harmonium.evaluation.conditional import conditional_log_likelihood
 from harmonium.models import GatedRBM
 from harmonium.runs.choices import HIDDEN
-from harmonium.runs.kinds.base import Kind, PanelMaker, monitors, objective
+from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker, monitors, objective
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageRows, Panel
 from harmonium.runs.plays import Play
@@ -50,8 +50,8 @@ class GatedRBMKind(Kind[GatedSettings]):
         "data.binarize",
         "data.standardize",
         "training.centering",
-        "training.track_likelihood",
-        "training.patience",
+        *FOLLOWED,
+        "run.log_z",
     )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {

@@ -15,7 +15,7 @@ from harmonium.data import Data
 from harmonium.draws import draw_uniform
 from harmonium.models import DenseHopfield, Hopfield
 from harmonium.models.associative_memory import AssociativeMemory
-from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageGrid, Lines, Panel, Shown
 from harmonium.runs.plays import Memory, Play
@@ -56,8 +56,7 @@ class HopfieldKind(Kind[HopfieldSettings]):
         "model.n_hidden",
         "model.hidden",
         "model.options",
-        "training.track_likelihood",
-        "training.patience",
+        *FOLLOWED,
     )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {"*": {"training": {"epochs": 0, "track_likelihood": False}}}
 

@@ -26,7 +26,7 @@ from harmonium.models import JEM
 from harmonium.networks import MLP, SmallConv, SmallResidual
 from harmonium.runs.choices import known
 from harmonium.runs.class_panels import calibration, held_out_labels
-from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.kinds.base import FOLLOWED, SPARSE, Kind, PanelMaker
 from harmonium.runs.likelihood_words import announcement
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Histograms, ImageGrid, Panel, Shown
@@ -125,10 +125,9 @@ class JEMKind(Kind[JEMSettings]):
         "training.fast_rate",
         "training.n_units",
         "training.centering",
-        "training.sparsity_target",
-        "training.sparsity_rate",
-        "training.track_likelihood",
-        "training.patience",
+        *SPARSE,
+        *FOLLOWED,
+        "run.log_z",
     )
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "digits": {

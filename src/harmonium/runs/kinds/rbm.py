@@ -79,12 +79,13 @@ class RBMKind(Kind[Section]):
                 "n_steps": 1,
                 "epochs": 340,
                 "batch_size": 100,
-                "learning_rate": 0.06,
+                "learning_rate": 0.12,
                 "schedule": "linear",
                 "weight_decay": 1e-3,
+                "centering": True,
                 "average": 0.9998,
             },
-            "run": {"ais_chains": 160, "ais_betas": 30_000},
+            "run": {"log_z": "tempering", "ais_chains": 160, "ais_betas": 40_000},
         },
     }
 

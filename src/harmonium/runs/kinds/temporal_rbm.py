@@ -19,7 +19,7 @@ from harmonium.evaluation.conditional import conditional_log_likelihood
 from harmonium.learning.starts import initialize
 from harmonium.models import TemporalRBM
 from harmonium.runs.choices import HIDDEN
-from harmonium.runs.kinds.base import Kind, PanelMaker
+from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker
 from harmonium.runs.kinds.rbm import visible_units
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Film, ImageRows, Panel
@@ -48,7 +48,7 @@ class TemporalRBMKind(Kind[TemporalSettings]):
     name = "temporal-rbm"
     summary = "RBM of each frame of a sequence given those before"
     settings = TemporalSettings
-    unread = ("training.centering", "training.track_likelihood", "training.patience")
+    unread = ("training.centering", *FOLLOWED, "run.log_z")
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
         "*": {
             "model": {"n_hidden": 300},
