@@ -51,7 +51,7 @@ class Data:
         if self.kind not in KINDS:
             raise ValueError(f"`kind` must be one of {', '.join(KINDS)}. Got {self.kind!r}.")
         for split in ("train", "valid", "test"):
-            x, labels = getattr(self, split), getattr(self, f"{split}_labels")
+            x, labels = self.splits.get(split), self.labels.get(split)
             if x is not None and tuple(x.shape[1:]) != tuple(self.shape):
                 raise ValueError(
                     f"`{split}` of {self.name} must have shape (n, {', '.join(map(str, self.shape))}). "
@@ -62,6 +62,18 @@ class Data:
                     f"`{split}_labels` of {self.name} must hold one label for each sample. Got {tuple(labels.shape)} "
                     f"for {0 if x is None else len(x)} samples."
                 )
+
+    @property
+    def splits(self) -> dict[str, Tensor]:
+        """The samples of each split that there is, by its name."""
+        parts = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {name: x for name, x in parts.items() if x is not None}
+
+    @property
+    def labels(self) -> dict[str, Tensor]:
+        """The labels of each split that has some, by its name."""
+        parts = {"train": self.train_labels, "valid": self.valid_labels, "test": self.test_labels}
+        return {name: y for name, y in parts.items() if y is not None}
 
     @classmethod
     def of_splits(
@@ -86,13 +98,11 @@ class Data:
 
     def _repr_html_(self) -> str:
         """Return what it holds as a table, for notebooks."""
-        parts = {"train": self.train, "valid": self.valid, "test": self.test}
-        rows = {name: f"{len(x):,} rows" for name, x in parts.items() if x is not None}
+        rows = {name: f"{len(x):,} rows" for name, x in self.splits.items()}
         return html_table(rows | {"shape": tuple(self.shape), "kind": self.kind, "note": self.note}, self.name)
 
     def __str__(self) -> str:
-        splits = {"train": self.train, "valid": self.valid, "test": self.test}
-        sizes = {name: x if x is None or self.kind != "ratings" else x[~x.isnan()] for name, x in splits.items()}
-        counts = " / ".join(f"{len(x):,} {split}" for split, x in sizes.items() if x is not None)
+        sizes = {name: x[~x.isnan()] if self.kind == "ratings" else x for name, x in self.splits.items()}
+        counts = " / ".join(f"{len(x):,} {split}" for split, x in sizes.items())
         kind = f"levels 0..{self.levels}" if self.kind == "levels" else self.kind
         return f"{self.name}: {counts}, shape {tuple(self.shape)}, {kind}" + (f" ({self.note})" if self.note else "")

@@ -54,7 +54,7 @@ class Division:
                 raise WorkersApartError(
                     f"{type(module).__name__} measures the rows of one worker alone. Use GroupNorm or LayerNorm."
                 )
-        n_chains = getattr(training.objective, "n_chains", None)
+        n_chains = training.objective.n_chains
         for what, value in (("chains", n_chains), ("rows in a batch", training.batch_size)):
             if self.divides and value is not None and value < 2 * self.n:
                 raise WorkersApartError(

@@ -22,7 +22,7 @@ from harmonium.runs.outline import as_kept, recalled
 from harmonium.runs.plain import check_plain
 from harmonium.runs.settings import Config
 from harmonium.runs.trained import Trained
-from harmonium.runs.values import SPLITS, Prepared
+from harmonium.runs.values import Prepared
 
 
 class Run(RunFolder):
@@ -102,7 +102,7 @@ class Run(RunFolder):
     def keep(self) -> None:
         """Write what the run must keep of its data, once."""
         if workers.is_first() and self.kept() is None:
-            n_rows = {split: len(x) for split in SPLITS if (x := getattr(self.prepared.data, split)) is not None}
+            n_rows = {split: len(x) for split, x in self.prepared.data.splits.items()}
             self.write_kept(*as_kept(self.kind.outline(self.config, self.prepared), n_rows))
 
     def data(self) -> Data:

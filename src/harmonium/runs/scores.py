@@ -51,7 +51,7 @@ def machine_scores(trained: Trained, *, n_chains: int | None = None, n_betas: in
             "likelihood": "none: gray values are not values of binary units. Train with --binarize sample."
         }
     rows = {split: x for split in SPLITS if (x := complete(trained.rows(split))) is not None}
-    if any(len(rows.get(split, ())) < len(x) for split in SPLITS if (x := getattr(data, split)) is not None):
+    if any(len(rows.get(split, ())) < len(x) for split, x in data.splits.items()):
         if isinstance(model, RBM):
             return scores | _with_holes(trained, generator)
         if "train" not in rows:

@@ -70,7 +70,7 @@ class Trained:
 
         Training samples that are binarized anew each time are, once.
         """
-        x, y = self.rows(split), getattr(self.data, f"{split}_labels")
+        x, y = self.rows(split), self.data.labels.get(split)
         if x is None or y is None:
             return None
         if split == "train" and self.data.transform is not None:

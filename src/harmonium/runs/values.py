@@ -34,7 +34,7 @@ class Prepared:
 
     def rows(self, split: str, shape: tuple[int, ...] | None = None) -> Tensor | None:
         """Return the samples of a split, each in the given shape (its own one if None)."""
-        x: Tensor | None = getattr(self.data, split)
+        x = self.data.splits.get(split)
         return None if x is None else x.reshape(len(x), *(self.data.shape if shape is None else shape))
 
     def restored(self, x: Tensor) -> Tensor:
@@ -79,9 +79,7 @@ def unit_values(config: Config, data: Data) -> Prepared:
 
 def scaled(data: Data) -> Prepared:
     """Return levels as `x / levels` in [0, 1]."""
-    parts: dict[str, Any] = {
-        split: scale(x, data.levels) for split in SPLITS if (x := getattr(data, split)) is not None
-    }
+    parts: dict[str, Any] = {split: scale(x, data.levels) for split, x in data.splits.items()}
     note = f"{DESCRIPTIONS['scale'].replace('levels', str(data.levels))}; {data.note}"
     return Prepared(dataclasses.replace(data, kind="real", levels=None, note=note, **parts))
 
@@ -99,7 +97,7 @@ def real_values(data: Data, standardized: bool) -> Prepared:
         return Prepared(data)
     # Pixels that hardly vary would otherwise be blown up into outliers.
     train, mean, std = standardize(data.train, _PIXEL_FLOOR if len(data.shape) > 1 else _COLUMN_FLOOR)
-    parts: dict[str, Any] = {split: (x - mean) / std for split in SPLITS[1:] if (x := getattr(data, split)) is not None}
+    parts: dict[str, Any] = {split: (x - mean) / std for split, x in data.splits.items() if split != "train"}
     note = f"{DESCRIPTIONS['standardize']}; {data.note}"
     return Prepared(dataclasses.replace(data, train=train, note=note, **parts), mean, std)
 

@@ -45,6 +45,9 @@ class Objective(ABC):
     n_steps: int | None = None
     """The steps that chains take in an update, for objectives that run chains: a guard may raise it."""
 
+    n_chains: int | None = None
+    """The chains that it runs, for objectives that have a number of them: workers share them out."""
+
     persistent: ClassVar[bool] = False
     """Whether chains go on from update to update, so that it can be watched how they mix."""
 

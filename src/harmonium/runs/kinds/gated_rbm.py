@@ -26,7 +26,7 @@ from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
 from harmonium.runs.trained import Trained
-from harmonium.runs.values import SPLITS, Prepared
+from harmonium.runs.values import Prepared
 from harmonium.runs.words import as_dict, number
 from harmonium.samplers import sample
 from harmonium.units import Spin
@@ -74,7 +74,7 @@ class GatedRBMKind(Kind[GatedSettings]):
                 f"A gated-rbm is for pairs of binary images, of shape (2, …). {data.name} holds {data.kind} data of "
                 f"shape {tuple(data.shape)}. Try --data shifted-dots or turned-dots, or a .npy file (n, 2, …) of 0/1."
             )
-        parts: dict[str, Any] = {s: 2.0 * x.float() - 1 for s in SPLITS if (x := getattr(data, s)) is not None}
+        parts: dict[str, Any] = {split: 2.0 * x.float() - 1 for split, x in data.splits.items()}
         note = f"as -1 and 1; {data.note}; nats of the second image given the first"
         half = torch.tensor(0.5)
         return Prepared(dataclasses.replace(data, kind="real", levels=None, note=note, **parts), half, half)

@@ -23,7 +23,7 @@ from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.trained import Trained
-from harmonium.runs.values import SPLITS, Prepared, unit_values
+from harmonium.runs.values import Prepared, unit_values
 
 RECALLED = 0.95
 """The overlap with its pattern above which a cue counts as recalled."""
@@ -72,7 +72,7 @@ class HopfieldKind(Kind[HopfieldSettings]):
         chosen, n = stored_rows(data), self.own(config).n_patterns
         if n > len(data.train):
             raise ValueError(f"There are {len(data.train):,} training samples of {data.name}, and n_patterns is {n}.")
-        parts: dict[str, Any] = {s: x.float() * 2 - 1 for s in SPLITS if (x := getattr(data, s)) is not None}
+        parts: dict[str, Any] = {split: x.float() * 2 - 1 for split, x in data.splits.items()}
         parts["train"] = parts["train"][chosen[:n]]
         if data.train_labels is not None:
             parts["train_labels"] = data.train_labels[chosen[:n]]

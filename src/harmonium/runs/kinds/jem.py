@@ -163,7 +163,7 @@ class JEMKind(Kind[JEMSettings]):
         if data.kind not in ("levels", "binary"):
             return real_values(data, config.data.standardize)
         unit = scaled(data).data
-        parts: dict[str, Any] = {split: 2 * x - 1 for split in SPLITS if (x := getattr(unit, split)) is not None}
+        parts: dict[str, Any] = {split: 2 * x - 1 for split, x in unit.splits.items()}
         note = f"scaled to [-1, 1]; {data.note}" if data.kind == "levels" else f"-1 and 1; {data.note}"
         half = torch.tensor(0.5)
         return Prepared(dataclasses.replace(unit, note=note, **parts), half, half)

@@ -80,7 +80,7 @@ class TemporalRBMKind(Kind[TemporalSettings]):
             return Prepared(data)
         mean = data.train.mean((0, 1))
         std = data.train.std((0, 1)).clamp_min(1e-3)
-        parts: dict[str, Any] = {s: (x - mean) / std for s in SPLITS if (x := getattr(data, s)) is not None}
+        parts: dict[str, Any] = {split: (x - mean) / std for split, x in data.splits.items()}
         return Prepared(dataclasses.replace(data, **parts), mean, std)
 
     def outline(self, config: Config, prepared: Prepared) -> Prepared:

@@ -92,7 +92,7 @@ def examples(trained: Trained, n: int) -> tuple[Tensor, list[int] | None]:
     """Return held-out samples, training ones where there are no others, without missing values; and their classes."""
     data = trained.data
     split = "test" if data.test is not None else "valid" if data.valid is not None else "train"
-    rows, labels = getattr(data, split)[:n], getattr(data, f"{split}_labels")
+    rows, labels = data.splits[split][:n], data.labels.get(split)
     rows = rows.reshape(len(rows), *trained.shape).to(next(trained.model.parameters(), torch.zeros(())))
     rows = snapped(data_units(trained), rows.nan_to_num(0.0))
     return rows, None if labels is None else labels[:n].tolist()
