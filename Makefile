@@ -32,14 +32,14 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native
 
 test: lint types imports ## lint, types, imports, and the tests
 	@echo "== tests"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 coverage: setup ## the tests with branch coverage, which takes them half as long again
 	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-report=term $(ARGS)
 
 fast: setup ## the tests alone, stopping at the first failure
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: setup ## ruff: rules and format
 	@echo "== lint"

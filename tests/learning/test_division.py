@@ -39,10 +39,9 @@ def test_two_workers_learn_what_one_does(name: str, alone: dict[str, Any], pair:
         check_same(worker[name], alone[name])
 
 
-@pytest.mark.parametrize("world", [3, 4])
-def test_more_workers_learn_the_same(world: int, alone: dict[str, Any], tmp_path: Path) -> None:
-    names = ["CD, Bernoulli", "PCD, Gaussian"]
-    for worker in run_group(world, divided.some_cases, tmp_path, names):
+def test_four_workers_learn_the_same(alone: dict[str, Any], tmp_path: Path) -> None:
+    names = ["CD, Bernoulli", "PCD, Gaussian"]  # eleven rows, nine chains: the parts differ
+    for worker in run_group(4, divided.some_cases, tmp_path, names):
         for name in names:
             check_same(worker[name], alone[name])
 
