@@ -47,10 +47,12 @@ def test_from_training_to_the_report(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_flags_reach_the_configuration() -> None:
-    flags = ["--spec", "dense 9, dense 8", "--levels", "1", "--order", "greedy", "--no-report", "--no-evaluate"]
+    flags = ["--spec", "dense 9, dense 8", "--levels", "3", "--order", "greedy", "--no-report", "--no-evaluate"]
+    flags += ["--top", "multinary", "--k", "0.5", "--activation", "relu", "--rates", "one", "--optimizer", "sgd"]
     assert run(["train", *TINY, "--epochs", "0", *flags, "-q", "-o", "out"]) == 0
     own: Any = Run.open("out").config.own
-    assert (own.spec, own.levels, own.order) == ("dense 9, dense 8", 1, "greedy")
+    assert (own.spec, own.levels, own.order) == ("dense 9, dense 8", 3, "greedy")
+    assert (own.top, own.k, own.activation, own.rates) == ("multinary", 0.5, "relu", "one")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,10 @@ def test_settings_of_rules() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name", "text"),
-    [("rbm", "score-matching", "Use RatioMatching"), ("dbn", "pseudo-likelihood", "is not for a dbn. Use cd, pcd")],
+    [
+        ("rbm", "score-matching", "Use RatioMatching"),
+        ("dbn", "pseudo-likelihood", "is not for a dbn. Use cd, mean-field-cd, pcd"),
+    ],
 )
 def test_objectives_that_a_kind_cannot_learn_by(kind: str, name: str, text: str) -> None:
     settings: dict[str, Any] = {"data": {"name": "digits"}, "model": {"kind": kind}, "training": {"objective": name}}

@@ -13,7 +13,7 @@ from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.models.rbm import RBM
 from harmonium.models.stored import Stored
 from harmonium.types import check_dtype, check_shape
-from harmonium.units import MaxPooled, Units
+from harmonium.units import Activation, MaxPooled, Units
 
 
 class DBN(Stored):
@@ -50,7 +50,7 @@ class DBN(Stored):
         shape: tuple[int, ...],
         levels: int = 1,
         k: float | None = None,
-        activation: str = "sigmoid",
+        activation: str | Activation = "sigmoid",
         exact: bool = False,
         visible: Units | None = None,
         generator: torch.Generator | None = None,

@@ -10,7 +10,7 @@ import torch
 
 from harmonium.couplings import Conv2d
 from harmonium.models.rbm import RBM
-from harmonium.units import Bernoulli, MaxPooled, Multinary, Units
+from harmonium.units import Activation, Bernoulli, MaxPooled, Multinary, Units
 
 _CONV = re.compile(r"conv (\d+) (\d+)x(\d+)(?:/(\d+))?(?: (?:pad |p)(\d+))?(?: pool (\d+))?")
 _DENSE = re.compile(r"dense (\d+)")
@@ -84,7 +84,7 @@ def _positive(text: str, name: str) -> int:
 
 
 def units_with_levels(
-    levels: int, *, k: float | None = None, activation: str = "sigmoid", exact: bool = False
+    levels: int, *, k: float | None = None, activation: str | Activation = "sigmoid", exact: bool = False
 ) -> MakeUnits:
     """Return a maker of layers with levels 0..N: Bernoulli units for N = 1, multinary ones above.
 

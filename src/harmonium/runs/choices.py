@@ -13,6 +13,7 @@ from harmonium.learning.objectives import (
     DenoisingScoreMatching,
     ExactLikelihood,
     FastPCD,
+    MeanFieldCD,
     NoiseContrastive,
     Objective,
     PerturbAndMAP,
@@ -76,6 +77,7 @@ class Rule(Protocol):
 OBJECTIVES: dict[str, Callable[[Rule, nn.Module | None, Tensor | None], Objective]] = {
     "exact": lambda _rule, _model, _rows: ExactLikelihood(),
     "cd": lambda rule, _model, _rows: CD(n_steps=rule.n_steps),
+    "mean-field-cd": lambda rule, _model, _rows: MeanFieldCD(n_steps=rule.n_steps),
     "pcd": lambda rule, _model, _rows: PCD(n_chains=rule.n_chains, n_steps=rule.n_steps),
     "fast-pcd": lambda rule, _model, _rows: FastPCD(
         n_chains=rule.n_chains, n_steps=rule.n_steps, fast_rate=rule.fast_rate

@@ -19,7 +19,8 @@ from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, re
 from harmonium.runs.build import build_schedule, build_training
 from harmonium.runs.config import merge
 from harmonium.runs.kinds.dbn import DBNKind, default_spec
-from harmonium.units import Bernoulli, Multinary
+from harmonium.units import Activation, Bernoulli, Multinary
+from harmonium.units.activation import ACTIVATIONS
 
 TINY: dict[str, Any] = {
     "data": {"name": "digits"},
@@ -49,7 +50,7 @@ def test_the_configuration_holds_what_the_model_reads(tmp_path: Path) -> None:
     config = tiny(dbn={"order": "greedy", "levels": 255})
     text = config.to_toml()
     assert "[dbn]" in text and "[jem]" not in text
-    assert all(name not in text for name in ("n_hidden", "binarize", "standardize", "momentum", "ais_chains"))
+    assert all(name not in text for name in ("n_hidden", "binarize", "standardize", "sparsity_rate", "ais_chains"))
     assert "dbn" not in resolve({"data": {"name": "moons"}}).model_dump()
     assert "dbn" not in resolve({"data": {"name": "digits"}, "model": {"kind": "jem"}}).model_dump()
     path = tmp_path / "config.toml"
@@ -61,11 +62,12 @@ def test_the_configuration_holds_what_the_model_reads(tmp_path: Path) -> None:
     ("settings", "text"),
     [
         ({"data": {"binarize": "sample"}}, "binarize is not for model 'dbn'"),
-        ({"training": {"optimizer": "sgd"}}, "optimizer is not for model 'dbn'"),
+        ({"training": {"sparsity_rate": 0.1}}, "sparsity_rate is not for model 'dbn'"),
+        ({"dbn": {"activation": "step"}}, "must be one of sigmoid, relu, tanh, softplus"),
         ({"model": {"kind": "rbm"}, "dbn": {"levels": 1}}, r"\[dbn\] is not for model 'rbm'"),
         ({"model": {"kind": "jem"}, "dbn": {"levels": 1}}, r"\[dbn\] is not for model 'jem'"),
         ({"dbn": {"order": "backwards"}}, "must be 'top-last', 'together' or 'greedy'"),
-        ({"dbn": {"depth": 3}}, "is not a setting. There are: spec, levels, order"),
+        ({"dbn": {"depth": 3}}, "is not a setting. There are: spec, levels, k, activation, top, order"),
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(settings: dict[str, Any], text: str) -> None:
@@ -113,8 +115,49 @@ def test_only_images_are_taken() -> None:
 
 def test_a_wrong_spec_is_said(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", tiny(dbn={"spec": "dense 10, conv 4 4x4/2"}))
-    with pytest.raises(ValueError, match="last layer of the spec must be dense"):
+    with pytest.raises(ValueError, match="a convolution needs images below it"):
         run.untrained()
+
+
+def test_all_of_it_can_be_multinary_and_convolutions_alone(tmp_path: Path) -> None:
+    own = {"spec": "conv 4 4x4/2, conv 6 4x4/2", "top": "multinary", "k": 0.1, "activation": "tanh", "levels": 255}
+    dbn = Run.create(tmp_path / "paper", tiny(dbn=own)).untrained()
+    assert isinstance(dbn, DBN) and dbn.shapes == [(1, 8, 8), (4, 4, 4), (6, 2, 2)]
+    expected = {"levels": 255, "k": 0.1, "activation": "tanh", "exact": False}
+    assert all(units.arguments() == expected for rbm in dbn for units in (rbm.visible, rbm.hidden))
+    binary = Run.create(tmp_path / "binary", tiny(dbn=own | {"top": "binary"})).untrained()
+    assert isinstance(binary, DBN)
+    assert [repr(u) for u in (binary[1].visible, binary[1].hidden)] == ["Bernoulli(4, 4, 4)", "Bernoulli(6, 2, 2)"]
+
+
+def test_the_rates_and_the_optimizer_are_those_asked_for(tmp_path: Path) -> None:
+    def optimizer(**sections: dict[str, Any]) -> torch.optim.Optimizer:
+        config = tiny(**sections)
+        return DBNKind().optimizer(
+            config, Run.create(tmp_path / str(len(list(tmp_path.iterdir()))), config).untrained()
+        )
+
+    by_layer, one = optimizer(), optimizer(dbn={"rates": "one"}, training={"learning_rate": 0.03})
+    assert isinstance(by_layer, torch.optim.Adam) and len({group["lr"] for group in by_layer.param_groups}) > 3
+    assert [group["lr"] for group in one.param_groups] == [0.03] and one.defaults["betas"] == (0.9, 0.999)
+    plain = optimizer(training={"optimizer": "sgd", "momentum": 0.5})
+    assert isinstance(plain, torch.optim.SGD) and {group["momentum"] for group in plain.param_groups} == {0.5}
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+@pytest.mark.parametrize("name", [*ACTIVATIONS, "erf"])
+def test_a_stack_learns_with_any_activation(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it 255-level units by the paper's loss, one's own curve included: both depths come to know digits."""
+    monkeypatch.setitem(ACTIVATIONS, "erf", Activation("erf", lambda x: (1 + x.erf()) / 2))
+    own = {"spec": "conv 8 4x4/2, dense 40", "levels": 255, "top": "multinary", "order": "together"}
+    learning = {"objective": "mean-field-cd", "epochs": 15, "batch_size": 100, "average": 0.0, "centering": False}
+    run = Run.create(tmp_path / "run", tiny(dbn=own | {"activation": name}, training=learning))
+    x, mean = run.rows("valid"), run.data().train.float().mean(0)
+    assert x is not None
+    before = unexplained(run.untrained(), x, mean)  # type: ignore[arg-type]
+    train(run)
+    after = unexplained(run.model(), x, mean)  # type: ignore[arg-type]
+    assert min(before) > 1 and after[0] < 0.4 and after[1] < 0.8  # 1 is the mean image
 
 
 def test_every_turn_needs_an_epoch(tmp_path: Path) -> None:

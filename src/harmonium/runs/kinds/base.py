@@ -239,7 +239,7 @@ def contrastive(config: Config) -> Contrastive:
     """Return the objective that the settings name for one machine of a network, which must have two phases."""
     made = objective(config)
     if not isinstance(made, Contrastive):
-        names = "cd, pcd, fast-pcd, tempered-pcd"
+        names = "cd, mean-field-cd, pcd, fast-pcd, tempered-pcd"
         raise ValueError(f"--objective {config.training.objective} is not for a {config.model.kind}. Use {names}.")
     return made
 

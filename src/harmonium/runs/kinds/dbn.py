@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from harmonium.data import Data
@@ -17,8 +17,9 @@ from harmonium.learning.monitors import Depths, LayerTurns, Monitor
 from harmonium.learning.objectives import MeanFieldCD, SummedLayers
 from harmonium.learning.starts import initialize_layers, layer_rates
 from harmonium.learning.transforms import Centering, EachLayer, Transform
-from harmonium.models import DBN
+from harmonium.models import DBN, RBM
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
+from harmonium.runs.choices import known
 from harmonium.runs.kinds.base import ANNEALED, FOLLOWED, SPARSE, Kind, PanelMaker, contrastive
 from harmonium.runs.panels import Filters, ImageGrid, ImageRows, Panel
 from harmonium.runs.plays import Play, Samples
@@ -31,6 +32,7 @@ from harmonium.runs.words import SPLITS as IN_WORDS
 from harmonium.runs.words import number
 from harmonium.samplers.from_top import sample_from_top
 from harmonium.units import Bernoulli
+from harmonium.units.activation import ACTIVATIONS
 
 NO_LIKELIHOOD = "none: that of a deep belief network is a sum over all of its hidden layers, which is not done here"
 """What is said where other models have their nats."""
@@ -42,6 +44,7 @@ _TRAINING: dict[str, Any] = {
     "n_steps": 5,
     "n_chains": 100,
     "epochs": 10,
+    "optimizer": "adam",
     "learning_rate": 0.1,
     "schedule": "linear",
     "centering": True,
@@ -53,11 +56,13 @@ class DBNSettings(Section):
     """How a deep belief network is made and learns.
 
     `spec` names the hidden layers from below, as in "conv 16 4x4/2, conv 32 4x4/2, dense 200, dense 500"; "" chooses by
-    the size of the images. All units have `levels` 0..N, 0 standing for those of the data (255 for 8-bit images); the
-    top machine alone, from which samples are drawn, is binary. `order`: the machines below the top learn together and
-    the top after them, or all "together", or one after another ("greedy"). `spread` is that of the fields at the
-    start (see `initialize_layers`). `training.learning_rate` is that of `layer_rates`; `training.objective`, `n_steps`
-    and `n_chains` are of the top machine: those below learn by means.
+    the size of the images. All units have `levels` 0..N, 0 standing for those of the data (255 for 8-bit images), and
+    follow `activation` with the steepness `k`, 0 standing for min(1, 4/N); `top` says whether those of the top machine,
+    from which samples are drawn, are binary or multinary as well. `order`: the machines below the top learn together
+    and the top after them, or all "together", or one after another ("greedy"). `spread` is that of the fields at the
+    start (see `initialize_layers`). `training.learning_rate` is that of `layer_rates`, or with `rates` "one" that of
+    every parameter; `training.objective`, `n_steps` and `n_chains` are of the top machine: those below learn by means.
+    Hwang et al. 2020 have top "multinary", order "together", rates "one", 0.03 and the objective mean-field-cd.
     """
 
     spec: str = Field(
@@ -66,10 +71,27 @@ class DBNSettings(Section):
     levels: int = Field(
         default=0, ge=0, description="Levels 0..N of the units, such as 255 or 1. Default: as the data have."
     )
+    k: float = Field(
+        default=0.0, ge=0, description="Steepness of the units with levels, N g(k field). Default: min(1, 4/N)."
+    )
+    activation: str = Field(
+        default="sigmoid", description=f"What units with levels follow from 0 to N: {', '.join(ACTIVATIONS)}."
+    )
+    top: Literal["binary", "multinary"] = Field(
+        default="binary", description="Units of the top machine: binary, or multinary as those below."
+    )
     order: Literal["top-last", "together", "greedy"] = Field(
         default="top-last", description="Which layers learn when: top-last, together or greedy."
     )
+    rates: Literal["layers", "one"] = Field(
+        default="layers", description="layers: the learning rate fitted to each layer's width and levels; one for all."
+    )
     spread: float = Field(default=0.3, gt=0)
+
+    @field_validator("activation")
+    @classmethod
+    def _known_activation(cls, value: str) -> str:
+        return known(value, ACTIVATIONS)
 
 
 class DBNKind(Kind[DBNSettings]):
@@ -85,8 +107,6 @@ class DBNKind(Kind[DBNSettings]):
         "model.hidden",
         "model.options",
         "training.n_units",
-        "training.optimizer",
-        "training.momentum",
         *SPARSE,
         *FOLLOWED,
         *ANNEALED,
@@ -114,21 +134,18 @@ class DBNKind(Kind[DBNSettings]):
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> DBN:
         """Return the network of the configuration at the start of its learning.
 
-        All units have the levels of the data but those of the top machine, which are binary: with 255 levels a draw
-        hardly differs from its mean, and all chains of the top would end at one image.
+        All units have the levels of the data but those of the top machine, which are binary unless told: with 255
+        levels a draw hardly differs from its mean, and all chains of the top end at one image.
         """
         own = self.own(config)
-        spec = own.spec or default_spec(data.shape)
-        *lower, top = spec.split(",")
-        if top.split()[:1] == ["conv"]:
-            raise ValueError(f"The last layer of the spec must be dense: samples are drawn there. Got {spec!r}.")
-        make = units_with_levels(data.levels or 1)
-        visible = make(math.prod(data.shape)) if spec.split()[:1] == ["dense"] else make(*data.shape)
-        stack = []
+        *lower, top = (own.spec or default_spec(data.shape)).split(",")
+        make = units_with_levels(data.levels or 1, k=own.k or None, activation=own.activation)
+        at_top = Bernoulli if own.top == "binary" else make
+        stack: list[RBM] = []
         if lower:
-            stack = stack_of_spec(",".join(lower), visible, make, generator=generator)
-            visible = Bernoulli(math.prod(DBN(stack).shapes[-1]))
-        dbn = DBN([*stack, *stack_of_spec(top, visible, Bernoulli, generator=generator)])
+            stack = stack_of_spec(",".join(lower), make(*_below(lower[0], data.shape)), make, generator=generator)
+        below = (at_top if stack else make)(*_below(top, DBN(stack).shapes[-1] if stack else data.shape))
+        dbn = DBN([*stack, *stack_of_spec(top, below, at_top, generator=generator)])
         initialize_layers(dbn, data.train[:_N_START].reshape(-1, *dbn.visible.shape), spread=own.spread)
         return dbn
 
@@ -137,8 +154,12 @@ class DBNKind(Kind[DBNSettings]):
         return model.visible.shape
 
     def optimizer(self, config: Config, model: DBN) -> torch.optim.Optimizer:
-        """Return Adam with a rate for each layer from `learning_rate` (see `layer_rates`)."""
-        return torch.optim.Adam(layer_rates(model, config.training.learning_rate))
+        """Return Adam or gradient descent, with a rate for each layer (see `layer_rates`) unless one is asked for."""
+        section = config.training
+        groups = layer_rates(model, section.learning_rate) if self.own(config).rates == "layers" else model.parameters()
+        if section.optimizer == "adam":
+            return torch.optim.Adam(groups, section.learning_rate)
+        return torch.optim.SGD(groups, section.learning_rate, momentum=section.momentum)
 
     def centering(self) -> Transform:
         """Return the centering of the top machine alone."""
@@ -169,8 +190,7 @@ class DBNKind(Kind[DBNSettings]):
     ) -> Tensor:
         """Return the means of the pixels below the ends of chains in the top machine."""
         self.refuse_class(y)
-        drawn = sample_from_top(trained.model, n, n_steps=n_steps, generator=generator)
-        return drawn
+        return sample_from_top(trained.model, n, n_steps=n_steps, generator=generator)
 
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
         """Raise, since its layers cannot be summed out."""
@@ -259,6 +279,11 @@ class DBNKind(Kind[DBNSettings]):
         )
         shown = Filters("filters", caption, subject.model[0], subject.image)
         return Panel("Filters", "What the first layer looks for.", [shown])
+
+
+def _below(layer: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the units below a layer of the spec: flat below a dense one."""
+    return (math.prod(shape),) if layer.split()[:1] == ["dense"] else shape
 
 
 def default_spec(shape: tuple[int, ...]) -> str:
