@@ -194,6 +194,43 @@ def test_subfolders_are_classes(tmp_path: Path) -> None:
     assert torch.equal(data.train[:, 0, 0, 0] > 100, data.train_labels == 1)
 
 
+def write_classes(folder: Path, sizes: dict[str, int]) -> None:
+    """Pictures of one gray value each: the class times 50 and the number of the picture."""
+    for label, (name, n) in enumerate(sizes.items()):
+        (folder / name).mkdir()
+        for i in range(n):
+            Image.new("L", (4, 4), 50 * label + i).save(folder / name / f"{i}.png")
+
+
+def test_so_many_pictures_of_each_class(tmp_path: Path) -> None:
+    """The protocol of Caltech-101: n pictures of each class to learn from, the others to test, however many."""
+    write_classes(tmp_path, {"ants": 12, "beavers": 16, "crabs": 31})
+    data = load(tmp_path, size=2, mode="L", per_class=10)
+    splits = [(data.train, data.train_labels), (data.valid, data.valid_labels), (data.test, data.test_labels)]
+    counts = []
+    for x, labels in splits:
+        assert x is not None and labels is not None
+        assert torch.equal(x[:, 0, 0, 0].long() // 50, labels)
+        counts.append(labels.bincount().tolist())
+    assert counts == [[8, 8, 8], [2, 2, 2], [2, 6, 21]]
+    values = torch.cat([x[:, 0, 0, 0] for x, _ in splits if x is not None])
+    assert len(values.unique()) == 12 + 16 + 31  # each picture once
+    assert "3 classes, 10 pictures of each" in str(data)
+    assert data.train_labels is not None and not torch.equal(data.train_labels, data.train_labels.sort().values)
+    other = load(tmp_path, size=2, mode="L", per_class=10, generator=torch.Generator().manual_seed(1))
+    assert not torch.equal(other.train, data.train)
+
+
+def test_classes_that_are_too_small_are_told(tmp_path: Path) -> None:
+    write_classes(tmp_path, {"ants": 12, "beavers": 16})
+    with pytest.raises(ValueError, match="more than `per_class` = 12 pictures.*'ants' has 12"):
+        load(tmp_path, size=2, per_class=12)
+    with pytest.raises(ValueError, match="at least 2"):
+        load(tmp_path, size=2, per_class=1)
+    with pytest.raises(ValueError, match="a folder of pictures for each class"):
+        load(tmp_path / "ants", size=2, per_class=5)
+
+
 def test_bad_images(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no pictures"):
         read_images(tmp_path)

@@ -10,7 +10,7 @@ import torch
 from harmonium.couplings import Conv2d
 from harmonium.models import RBM
 from harmonium.testing.contract import FALSE_ALARM, chi_square_tail
-from harmonium.units import Bernoulli, MaxPooled
+from harmonium.units import Bernoulli, MaxPooled, Multinary
 
 
 def block_states(block: int) -> torch.Tensor:
@@ -99,3 +99,76 @@ def test_errors_say_what_to_do() -> None:
         MaxPooled(1, 4, 6, block=3)
     with pytest.raises(ValueError, match="sums to 4. At most one unit"):
         MaxPooled(1, 2, 2, block=2).check_support(torch.ones(1, 2, 2), "x")
+
+
+LEVELS = MaxPooled(2, 2, 4, block=2, levels=3, k=0.8, exact=True)
+
+
+def level_states(units: MaxPooled) -> torch.Tensor:
+    """All values of a block of 2 × 2 units with levels 0..N, those with several units on included."""
+    cells = itertools.product(range(units.levels + 1), repeat=4)
+    return torch.tensor(list(cells), dtype=torch.float64)
+
+
+def test_blocks_with_levels_against_enumeration(generator: torch.Generator) -> None:
+    """A block is the law of its (N+1)⁴ values restricted to those with at most one unit that is not 0."""
+    single = Multinary(4, levels=3, k=0.8, exact=True)
+    field = 2 * torch.randn(*LEVELS.shape, dtype=torch.float64, generator=generator)
+    every = level_states(LEVELS)
+    allowed = every[(every != 0).sum(1) <= 1]
+    for block, theta in enumerate(LEVELS.split_sites(field).reshape(-1, 4)):
+        weight = (allowed * theta).sum(1) + single.log_base(allowed).sum(1)
+        law = weight.softmax(0)
+        mean = law @ allowed
+        square = law @ allowed.square()
+        place = LEVELS.site(block)
+        assert LEVELS.log_partition(field).flatten()[block].item() == pytest.approx(weight.logsumexp(0).item())
+        assert torch.allclose(LEVELS.mean(field)[place].flatten(), mean, atol=1e-12)
+        assert torch.allclose(LEVELS.variance(field)[place].flatten(), square - mean.square(), atol=1e-12)
+        assert torch.equal(LEVELS.mode(field)[place].flatten(), allowed[law.argmax()])
+        free = ((every * theta).sum(1) + single.log_base(every).sum(1)).logsumexp(0)
+        assert free - weight.logsumexp(0) > 0.1  # negative control: without the exclusion
+
+
+def test_one_level_is_binary_and_blocks_of_one_are_multinary(generator: torch.Generator) -> None:
+    field = 3 * torch.randn(5, 2, 2, 4, dtype=torch.float64, generator=generator)
+    one = MaxPooled(2, 2, 4, levels=1, exact=True)
+    one.binary = False  # the way of units with levels
+    pairs = [(one, MaxPooled(2, 2, 4)), (MaxPooled(2, 2, 4, block=1, levels=255), Multinary(2, 2, 4, levels=255))]
+    for pooled, known in pairs:
+        for method in ("log_partition", "mean", "variance"):
+            assert torch.allclose(getattr(pooled, method)(field), getattr(known, method)(field), rtol=1e-9), method
+    means = one.mean(field)
+    assert torch.allclose(one.link(means), MaxPooled(2, 2, 4).link(means), atol=1e-6)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_many_levels_let_the_largest_field_win(exact: bool, generator: torch.Generator) -> None:
+    """What is pooled is the maximum: of 255 levels the largest activity passes up, of one level little is known."""
+    field = 20 * torch.randn(200, 1, 2, 2, dtype=torch.float64, generator=generator)
+    units = MaxPooled(1, 2, 2, levels=255, exact=exact)
+    alone = Multinary(1, 2, 2, levels=255, exact=exact).mean(field)
+    pooled = units.pool(units.mean(field)).flatten()
+    assert torch.allclose(pooled, alone.flatten(1).amax(1), rtol=0.02, atol=0.5)
+    assert not torch.allclose(pooled, alone.flatten(1).mean(1), rtol=0.2, atol=0.5)
+    drawn = units.sample(field[:1].expand(4000, -1, -1, -1), generator=generator)
+    assert ((drawn != 0).flatten(1).sum(1) <= 1).all()
+    mean, spread = units.mean(field[0]), units.variance(field[0]).sqrt()
+    assert ((drawn.mean(0) - mean).abs() <= 5.5 * spread / 4000**0.5 + 0.02).all()
+
+
+def test_spread_with_levels_is_the_law_of_the_place(generator: torch.Generator) -> None:
+    """Given the level p of a block its place follows softmax pθ: `p(pooled) p(place | pooled) = p(block)`."""
+    units = MaxPooled(1, 2, 2, levels=2, exact=True)
+    field = torch.tensor([[[0.0, 0.7], [-0.5, 0.3]]], dtype=torch.float64)
+    states = units.join_sites(units.states().reshape(-1, 1, 1, 1, 4))
+    law = (units.inner(field, states) + units.log_base(states).flatten()).softmax(0)
+    spread = sum(p * units.spread(units.pool(x), field) for p, x in zip(law, states, strict=True))
+    assert torch.allclose(spread, units.mean(field), atol=1e-12)
+    two = torch.full((20000, 1, 1, 1), 2.0, dtype=torch.float64)
+    drawn = units.sample_spread(two, field, generator=generator)
+    assert drawn.unique().tolist() == [0.0, 2.0]
+    counts = (drawn.flatten(1) / 2).sum(0)
+    assert chi_square_tail(counts, (2 * field.flatten()).softmax(0)) >= FALSE_ALARM
+    assert chi_square_tail(counts, field.flatten().softmax(0)) < FALSE_ALARM  # negative control: that of p = 1
+    assert units.sample_spread(two * 0, field, generator=generator).sum() == 0

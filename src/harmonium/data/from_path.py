@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from harmonium.data.base import Data
 from harmonium.data.idx import read_idx
 from harmonium.data.images import decode_images, list_images
 from harmonium.data.infer import infer_columns
-from harmonium.data.split import THREE_WAYS, split_indices
+from harmonium.data.split import THREE_WAYS, split_each_class, split_indices
 from harmonium.data.table import encode, read_columns
 
 READABLE = ".npy, .npz, .csv, .tsv, .parquet, .idx, *-ubyte, *-ubyte.gz, .amat, .amat.bz2, or a folder of pictures"
@@ -125,17 +125,47 @@ def load_amat(path: Path, *, generator: torch.Generator) -> Data:
     return from_tensor(path.name, read_amat(path), None, generator=generator)
 
 
-def load_folder(path: Path, *, generator: torch.Generator, size: int = 32, mode: str = "RGB") -> Data:
-    """Load a folder of pictures; if all lie in two or more subfolders, these are the classes, in sorted order."""
+def load_folder(
+    path: Path, *, generator: torch.Generator, size: int = 32, mode: str = "RGB", per_class: int = 0
+) -> Data:
+    """Load a folder of pictures; if all lie in two or more subfolders, these are the classes, in sorted order.
+
+    `per_class` pictures of each class are drawn to learn from and all others are the test, the protocol of Caltech-101
+    with 30 (Fei-Fei, Fergus and Perona 2004); a fifth of them are `valid`. With 0, all are split 80/10/10.
+    """
     paths = list_images(path)
     groups = [file.relative_to(path).parts[0] if file.parent != path else "" for file in paths]
     classes = sorted(set(groups))
     labels = (
         torch.tensor([classes.index(group) for group in groups]) if len(classes) > 1 and "" not in classes else None
     )
+    how = RANDOM if labels is None else f"{len(classes)} classes, each split 80/10/10 at random"
+    if per_class:
+        if labels is None:
+            raise ValueError(
+                f"`per_class` needs a folder with a folder of pictures for each class. Got {path} with "
+                f"{'one class' if '' not in classes else 'pictures beside its folders'}. Sort them, or leave it out."
+            )
+        check_classes(labels, classes, per_class)
+        parts = split_each_class(labels, per_class, generator=generator)
+        how = f"{len(classes)} classes, {per_class} pictures of each to learn from (a fifth of them valid), others test"
+    else:
+        parts = split_indices(len(paths), THREE_WAYS, labels=labels, generator=generator)
     x = decode_images(paths, size, mode)
-    parts = split_indices(len(x), THREE_WAYS, labels=labels, generator=generator)
     targets = [None if labels is None else labels[part] for part in parts]
-    note = f"8-bit levels 0..255, central square resized to {size}x{size}; {RANDOM}"
+    note = f"8-bit levels 0..255, central square resized to {size}x{size}; {how}"
     name = path.resolve().name
     return Data.of_splits(name, [x[part] for part in parts], targets, kind="levels", levels=255, note=note)
+
+
+def check_classes(labels: Tensor, classes: Sequence[str], per_class: int) -> None:
+    """Raise unless each class has pictures to learn from, to choose by and to test with."""
+    if per_class < 2:
+        raise ValueError(f"`per_class` must be at least 2, one to learn from and one to choose by. Got {per_class}.")
+    sizes = labels.bincount()
+    if int(sizes.min()) <= per_class:
+        name, n = classes[int(sizes.argmin())], int(sizes.min())
+        raise ValueError(
+            f"Every class needs more than `per_class` = {per_class} pictures, to leave some for the test. Class "
+            f"{name!r} has {n}. Take it out of the folder, or learn from fewer."
+        )

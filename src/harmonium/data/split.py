@@ -45,6 +45,26 @@ def split_indices(
     return tuple(part[draw_permutation(len(part), generator=generator)] for part in joined)
 
 
+def split_each_class(
+    labels: Tensor, per_class: int, *, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw `per_class` of each class to learn from, a fifth of them (at least one) to choose by; the others are tests.
+
+    >>> [len(part) for part in split_each_class(torch.tensor([0] * 40 + [1] * 50), 30)]
+    [48, 12, 30]
+    """
+    n_valid = max(1, per_class // 5)
+    sizes = [per_class - n_valid, n_valid]
+    parts: list[list[Tensor]] = [[], [], []]
+    for label in labels.unique().tolist():
+        members = (labels == label).nonzero().flatten()
+        members = members[draw_permutation(len(members), generator=generator)]
+        for part, chosen in zip(parts, members.split([*sizes, len(members) - per_class]), strict=True):
+            part.append(chosen)
+    train, valid, test = (torch.cat(part) for part in parts)
+    return train[draw_permutation(len(train), generator=generator)], valid, test
+
+
 def split(x: Tensor, fractions: Sequence[float], *, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
     """Split the samples of `x` at random into parts of the given fractions.
 

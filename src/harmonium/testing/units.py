@@ -102,7 +102,7 @@ def _support(units: Units, field: Tensor) -> tuple[Tensor, Tensor]:
 
 def _is_vector(units: Units) -> bool:
     """Say whether one unit is a vector of real numbers, which a grid over each of them alone cannot sum."""
-    return units.support == "real" and units.sites != units.shape
+    return units.proper and units.support == "real" and units.sites != units.shape
 
 
 def _log_weights(units: Units, field: Tensor, points: Tensor) -> Tensor:

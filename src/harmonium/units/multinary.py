@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from harmonium.draws import draw_bernoulli_of_field, draw_normal, draw_uniform
+from harmonium.draws import draw_bernoulli_of_field, draw_categorical, draw_normal, draw_uniform
 from harmonium.types import softplus
 from harmonium.units.activation import Activation, find_activation
 from harmonium.units.base import Units
@@ -99,6 +100,23 @@ class Multinary(Units):
         low = torch.minimum(mean, self.levels - mean)
         near = (_REACH * spread).gt_(low)
         return drawn if mean.is_meta or not near.sum() else self._near_ends(near, low, mean, spread, drawn, generator)
+
+    def sample_positive(self, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw a level given that it is not 0: `p(x) ∝ e^{θx} μ(x)` on 1..N.
+
+        Of the exact unit's copies the first active one is n with probability `∝ σ(θ-o_n) Π_{m<n} σ(o_m-θ)`, and those
+        after it are free. The smooth unit, which is 0 with probability `e^{-A}`, draws around `f/(1 - e^{-A})`.
+        """
+        if not self.exact:
+            on = -torch.special.expm1(-self.log_partition(field))
+            mean = (self.mean(field) / on.clamp_min(torch.finfo(field.dtype).tiny)).clamp_max(self.levels)
+            return self.sample_given_mean(field, mean, generator=generator)
+        shifted = self._shifted(field)
+        before = logsigmoid(-shifted).cumsum(-1).roll(1, -1)
+        before[..., 0] = 0
+        first = draw_categorical((logsigmoid(shifted) + before).softmax(-1), generator=generator)
+        after = first.cumsum(-1) - first
+        return 1 + (after * draw_bernoulli_of_field(shifted, generator=generator)).sum(-1)
 
     def _near_ends(
         self, near: Tensor, low: Tensor, mean: Tensor, spread: Tensor, drawn: Tensor, generator: torch.Generator | None

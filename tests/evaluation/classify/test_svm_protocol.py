@@ -49,6 +49,7 @@ def test_the_test_set_decides_nothing() -> None:
     shuffled = svm_protocol(train, valid, (test[0], test[1].roll(1)))
     assert (result.cost, result.valid_errors) == (shuffled.cost, shuffled.valid_errors)
     assert result.error < 0.25 < 0.5 < shuffled.error
+    assert len(result.wrong) == round(200 * result.error) and max(result.wrong) < 200
     assert result.n_train == 500
 
 

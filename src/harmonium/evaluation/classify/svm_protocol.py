@@ -25,6 +25,8 @@ KERNELS = ("linear", "rbf")
 class Classification:
     """A test error with its binomial standard error `√(e(1 - e)/n)`, and what validation chose.
 
+    `wrong` are the numbers of the test samples it errs on, for paired comparisons (`paired_difference`).
+
     >>> print(Classification(0.0123, 10_000, 60_000, "linear", 0.1, {0.1: 0.013, 1.0: 0.014}))
     1.23 % ± 0.11 % of 10,000 (linear, C = 0.1, 60,000 training samples)
     """
@@ -35,6 +37,7 @@ class Classification:
     kernel: str
     cost: float
     valid_errors: dict[float, float]
+    wrong: tuple[int, ...] = ()
 
     @property
     def standard_error(self) -> float:
@@ -86,8 +89,9 @@ def svm_protocol(
     fit = _Linear(train, valid, n_classes) if kernel == "linear" else _Rbf(train, valid, n_components, width, n_rows)
     valid_errors = {cost: fit.valid_error(cost) for cost in sorted(costs)}
     cost = min(valid_errors, key=lambda c: (valid_errors[c], c))
-    error = fit.test_error(cost, test)
-    return Classification(error, len(test[1]), len(labels), kernel, cost, valid_errors)
+    wrong = (fit.test_classes(cost, test) != test[1]).nonzero().flatten().tolist()
+    n = len(test[1])
+    return Classification(len(wrong) / n, n, len(labels), kernel, cost, valid_errors, tuple(wrong))
 
 
 class _Linear:
@@ -109,9 +113,9 @@ class _Linear:
         )
         return _error(self.machine.predict(self.x[n:]), self.labels[n:])
 
-    def test_error(self, cost: float, test: Split) -> float:
+    def test_classes(self, cost: float, test: Split) -> Tensor:
         machine = fit_linear_svm(self.x, self.labels, cost=cost, n_classes=self.n_classes, start=self.machine)
-        return _error(machine.predict((test[0] - self.mean) / self.std), test[1])
+        return machine.predict((test[0] - self.mean) / self.std)
 
 
 class _Rbf:
@@ -138,10 +142,10 @@ class _Rbf:
         machine = self.fitted(self.train[0][: self.n_rows], self.train[1][: self.n_rows], cost)
         return _error(predict_rbf(machine, self.valid[0]), self.valid[1])
 
-    def test_error(self, cost: float, test: Split) -> float:
+    def test_classes(self, cost: float, test: Split) -> Tensor:
         x = np.concatenate([self.train[0], self.valid[0]])
         machine = self.fitted(x, torch.cat([self.train[1], self.valid[1]]), cost)
-        return _error(predict_rbf(machine, self.project(test[0])), test[1])
+        return predict_rbf(machine, self.project(test[0]))
 
 
 def predict_rbf(machine: Any, x: np.ndarray) -> Tensor:
