@@ -47,7 +47,7 @@ def split_indices(
 
 def split_each_class(
     labels: Tensor, per_class: int, *, generator: torch.Generator | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """Draw `per_class` of each class to learn from, a fifth of them (at least one) to choose by; the others are tests.
 
     >>> [len(part) for part in split_each_class(torch.tensor([0] * 40 + [1] * 50), 30)]

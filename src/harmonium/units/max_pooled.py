@@ -19,7 +19,7 @@ _HALVINGS = 50
 class MaxPooled(Units):
     """Probabilistic max-pooling: in each block of b × b units at most one is not 0 (Lee et al. 2009, section 3.3).
 
-    Binary units have `A(θ) = log(1 + Σ_{j∈B} e^{θ_j})` in a block B and mean `e^{θ_j - A}`. Units with levels 0..N, each
+    Binary units have `A(θ) = log(1 + Σ_{j∈B} e^{θ_j})` in a block B, mean `e^{θ_j - A}`. Units with levels 0..N, each
     with the log-partition function a and mean f of `Multinary`, have `A(θ) = log(1 + Σ_{j∈B} (e^{a(θ_j)} - 1))` and
     mean `f(θ_j) e^{a(θ_j) - A}`, since a unit that is 0 weighs 1: with N = 1 this is the same, and the more levels, the
     more surely the unit with the largest field wins. The pooled unit has the one value of its block that is not 0, or
