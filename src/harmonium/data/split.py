@@ -45,9 +45,7 @@ def split_indices(
     return tuple(part[draw_permutation(len(part), generator=generator)] for part in joined)
 
 
-def split_each_class(
-    labels: Tensor, per_class: int, *, generator: torch.Generator | None = None
-) -> tuple[Tensor, ...]:
+def split_each_class(labels: Tensor, per_class: int, *, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
     """Draw `per_class` of each class to learn from, a fifth of them (at least one) to choose by; the others are tests.
 
     >>> [len(part) for part in split_each_class(torch.tensor([0] * 40 + [1] * 50), 30)]
