@@ -10,8 +10,8 @@ import torch
 
 import harmonium as hm
 from harmonium.draws import draw_normal
-from harmonium.partition.ais import anneal
-from harmonium.partition.annealed_part import Annealed, melt_parts
+from harmonium.partition.ais import anneal, from_weights
+from harmonium.partition.annealed_part import Annealed, _estimate, melt_parts
 from harmonium.partition.bounds import Bounds
 from harmonium.partition.effort import Effort
 from harmonium.partition.modes import mean_field_modes
@@ -129,3 +129,13 @@ def test_unknown_methods_and_efforts_are_refused() -> None:
     with pytest.raises(ValueError, match="`n_betas` must be at least 2"):
         hm.log_z(rbm, method="sandwich", n_betas=1)
     assert hm.log_z(rbm, method="bounds").kind == "bounds"
+
+
+def test_an_interval_is_never_narrower_than_three_errors(generator: torch.Generator) -> None:
+    """Chains that agree going up say nothing of how those going down scatter."""
+    up = draw_normal(torch.empty(64, dtype=torch.float64), generator=generator) * 0.01
+    down = draw_normal(torch.empty(64, dtype=torch.float64), generator=generator) + 0.5
+    found = _estimate(up, torch.ones(64, dtype=torch.bool), down, 0.0, whole=True)
+    alone = from_weights(up, 0.0, "ais")
+    assert alone.lower > found.value - 3 * found.error  # the control: one side alone would be too sure
+    assert found.lower <= found.value - 3 * found.error and found.upper >= found.value + 3 * found.error

@@ -93,7 +93,10 @@ def _confined(path: Path, point: PathPoint, new: PathPoint, inside: Inside) -> P
 
 
 def _estimate(up: Tensor, inside: Tensor, down: Tensor, log_z0: float, *, whole: bool) -> Estimate:
-    """Return the estimate of a part. If all of n chains end in it, one in n may yet not: the share has that error."""
+    """Return the estimate of a part, `[lower, upper]` never narrower than three of its own errors.
+
+    If all of n chains end in it, one in n may yet not: the share has that error.
+    """
     n, share = len(up), inside.double().mean().item()
     low = from_weights(up.masked_fill(~inside, -torch.inf), log_z0, "ais")
     high = reversed_estimate(down, log_z0 + math.log(share))
@@ -102,5 +105,5 @@ def _estimate(up: Tensor, inside: Tensor, down: Tensor, log_z0: float, *, whole:
     of_share = 0.0 if whole else (1 - share + 1 / n) / (share * n)
     above = 3 * math.hypot(high.error, math.sqrt(of_share)) if math.isfinite(high.error) else high.upper - high.value
     error = math.hypot(error, math.sqrt(of_share))
-    lower, upper = min(low.lower, value - 3 * math.sqrt(of_share)), max(high.value + above, value)
+    lower, upper = min(low.lower, value - 3 * error), max(high.value + above, value + 3 * error)
     return Estimate(value, error, lower, upper, "sandwich", ess=low.ess)
