@@ -192,7 +192,13 @@ def test_malformed_csv(tmp_path: Path) -> None:
 def test_without_header(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("1.5,7,a\n2.5,7,a\n3.5,7,a\n")
-    assert list(read_columns(path)) == ["1.5", "7", "a"]  # text in the first row makes it a header
+    assert list(read_columns(path)) == ["x0", "x1", "x2"]  # the text of the first row is one of the values below
+    path.write_text("name,1.5,7\nbob,2.5,7\n")
+    with pytest.raises(ValueError, match="must hold the names of the columns. Got '1.5'"):
+        read_columns(path)
+    for first in (",b", "2019,2020", "n/a,nan"):  # an index, years, a name that looks like nothing
+        path.write_text(f"{first},city\n1.5,7,x\n2.5,7,y\n")
+        assert list(read_columns(path)) == [*first.split(","), "city"]
     path.write_text("1.5,7\n2.5,7\n3.5,7\n")
     _, columns = read_table(path)
     assert [(column.name, column.type) for column in columns] == [("x0", "positive"), ("x1", "constant")]

@@ -38,7 +38,7 @@ CELL = 100
 
 
 def read_csv(path: Path) -> Table:
-    """Read a CSV file. The first row names the columns, unless all its cells are numbers: then they are x0, x1 …"""
+    """Read a CSV file. The first row names the columns, unless it is one of the rows: then they are x0, x1 …"""
     arrow = require("pyarrow", "tables", "reading tables")
     reader = require("pyarrow.csv", "tables", "reading tables")
     text = decoded(path)
@@ -80,10 +80,16 @@ def read_csv(path: Path) -> Table:
         raise ValueError(f"{path} cannot be read as CSV: {error}.") from error
     columns = [[("" if cell is None else cell).strip() for cell in column.to_pylist()] for column in read.columns]
     first = [column[0] for column in columns]
-    if all(is_number(cell) for cell in first):
+    if all(is_number(column[0]) or column[0] in column[1:] for column in columns):
         names = [f"x{i}" for i in range(len(columns))]
     else:
         names, columns = first, [column[1:] for column in columns]
+    values = [name for name in names if is_number(name) and not name.isdigit() and name.lower() not in MISSING]
+    if values:
+        raise ValueError(
+            f"{path}: the first row must hold the names of the columns. Got {', '.join(map(repr, values[:3]))}. Write "
+            "a row of names above it."
+        )
     if len(set(names)) < len(names):
         raise ValueError(f"{path}: the names of the columns must differ. Got {names}.")
     if not columns[0]:
