@@ -66,7 +66,7 @@ def page(
         '<div class="verdict">' + "".join(f"<p>{escape(text)}</p>" for text in verdict),
         f'<ul class="health">{health}</ul>' if health else "",
         "</div>",
-        '<details open><summary>Configuration</summary><div class="tables">',
+        '<details><summary>Configuration</summary><div class="tables">',
         *(table(values, name) for name, values in settings.items()),
         "</div></details>",
     ]
