@@ -18,7 +18,7 @@ from harmonium.testing import ALL_OBJECTIVES, ContractError, check_objective
 from harmonium.testing.contract import members
 from harmonium.types import State
 
-NO_LAW = {"MeanFieldCD"}
+NO_LAW = {"MeanFieldCD", "Reconstruction"}
 """Objectives that rest nowhere: their negatives are no samples of the model."""
 
 

@@ -25,6 +25,7 @@ from harmonium.learning import Callback, Training
 from harmonium.models import DBN
 from harmonium.plots import write_panels
 from harmonium.runs.panels import ImageRows, Lines
+from harmonium.samplers import sample
 
 RECIPE = FaceRecipe(
     n_components=7,
@@ -179,6 +180,40 @@ def test_a_convolutional_run_resumes_exactly(convolutional: Faces, data: Data, t
     assert not run.train(callbacks=(StopAt(update),))
     assert run.train()
     assert (run.folder / MODEL).read_bytes() == (convolutional.folder / MODEL).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def tuned(data: Data, tmp_path_factory: pytest.TempPathFactory) -> Faces:
+    layers = "conv 16 4x4/2, dense 24, dense 8"
+    recipe = dataclasses.replace(RECIPE, layers=layers, tune_epochs=4, epochs=20, activation="relu", tune_rate=0.01)
+    run = faces_of(data, tmp_path_factory.mktemp("runs") / "paper", recipe, data_dir="nowhere")
+    assert run.train()
+    return run
+
+
+def test_a_multinary_stack_that_is_tuned_generates(tuned: Faces, data: Data) -> None:
+    """Its samples vary as the data do and are of all modes; those of its own top machine of 255 levels do not vary."""
+    dbn = tuned.network()
+    assert dbn.shapes == [(3, 8, 8), (16, 4, 4), (24,), (8,), (7,), (32,)] and len(dbn.recognition) == 3
+    x, drawn = data.train.float() / 255, draw_all(tuned)
+    spread = x.std(0).mean()
+    assert drawn["dbn"].std(0).mean() > 0.8 * spread
+    places = drawn["dbn"].mean(1).view(-1, 2, 4, 2, 4).mean((2, 4)).flatten(1)
+    counts = places.argmax(1).bincount(minlength=4)
+    assert counts.min() > 40 and drawn["dbn"][:, 2].gt(0.5).any((1, 2)).float().mean() > 0.2  # of 400: places, colors
+    stack = DBN([*dbn][:3])
+    frozen = sample(stack, 100, n_steps=100, generator=tuned.generator(1)) / 255  # the negative control
+    assert frozen.std(0).mean() < 0.2 * spread
+    near, far = (frechet_distance(x.flatten(1), images.flatten(1)) for images in (drawn["dbn"], frozen))
+    assert near < 0.5 * far
+
+
+@pytest.mark.parametrize("update", [31, 222])  # while the layers are tuned, and in the top machine
+def test_a_tuned_run_resumes_exactly(tuned: Faces, data: Data, tmp_path: Path, update: int) -> None:
+    run = faces_of(data, tmp_path / "run", tuned.recipe)
+    assert not run.train(callbacks=(StopAt(update),))
+    assert run.train()
+    assert (run.folder / MODEL).read_bytes() == (tuned.folder / MODEL).read_bytes()
 
 
 def test_the_curve_falls(finished: Faces) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from harmonium.couplings import Conv2d
-from harmonium.models import DBN, RBM
+from harmonium.models import DBN, RBM, load
 from harmonium.samplers.from_top import sample_from_top
 from harmonium.testing.contract import FALSE_ALARM, chi_square_tail
 from harmonium.units import Bernoulli, Gaussian, MaxPooled, Multinary, NReLU, Spin
@@ -260,3 +260,36 @@ def test_means_down_are_the_expectation_given_the_top(generator: torch.Generator
     assert len(drawn.unique(dim=0)) == 4
     start = sample_from_top(dbn, 200, n_steps=1, start=torch.zeros(200, 3).double(), generator=generator)
     assert torch.cdist(start, possible).amin(1).max() < 1e-7
+
+
+# --- recognition weights of their own --------------------------------------------------------------------------------
+def test_untied_goes_up_by_recognition_and_down_by_generation(tmp_path: Path, generator: torch.Generator) -> None:
+    dbn = randomized(DBN.from_spec("dense 5, dense 4", shape=(6,)), 0.5, generator)
+    untied = dbn.untied()
+    x, code = torch.rand(3, 6, dtype=torch.float64, generator=generator), torch.rand(2, 4).double()
+    assert torch.equal(untied.up(x), dbn.up(x)) and torch.equal(untied.down(code), dbn.down(code))
+    with torch.no_grad():
+        for p in untied.recognition.parameters():
+            p.mul_(2)
+    by_hand = x
+    for rbm in dbn:
+        by_hand = (2 * (by_hand @ rbm.weight + rbm.hidden_bias)).sigmoid()
+    assert torch.allclose(untied.up(x), by_hand) and torch.equal(untied.down(code), dbn.down(code))
+    assert torch.allclose(untied.to_network(2)[:-1](x), by_hand)
+    assert torch.equal(untied.down(untied.down(code, to=1), 1), untied.down(code))
+    field = untied.field_below(code)
+    assert torch.allclose(field.sigmoid(), untied.down(code))
+    top = RBM(Bernoulli(4), Bernoulli(3), generator=generator).double()
+    law = DBN([*untied, top], list(untied.recognition))
+    assert torch.allclose(law.up(x), top.hidden_mean(by_hand))
+    law.save(tmp_path / "law.safetensors")
+    again = load(tmp_path / "law.safetensors")
+    assert len(again.recognition) == 2 and torch.equal(again.reconstruct(x), law.reconstruct(x))
+
+
+def test_recognition_must_fit() -> None:
+    stack = DBN.from_spec("dense 5, dense 4", shape=(6,))
+    with pytest.raises(ValueError, match="Recognition machine 1 must have the units of machine 1"):
+        DBN([*stack], [RBM(Bernoulli(6), Bernoulli(7))])
+    with pytest.raises(ValueError, match="There are 1 machines"):
+        DBN([stack[0]], [*stack])

@@ -18,17 +18,43 @@ from harmonium.experiments.faces.recipe import RECIPES as FACES
 from harmonium.experiments.faces.scores import suffix, table_of_faces
 from harmonium.experiments.table1.cell import PAPER, cell_of, read_cells, table_of
 from harmonium.runs.atomic import write_atomic
+from harmonium.units.activation import ACTIVATIONS
 
 group = typer.Typer(name="reproduce", help="Repeat published experiments.", no_args_is_help=True)
 
 
 @group.command("faces")
 def faces_command(
-    size: Annotated[int, typer.Option(help="Side of the images in pixels: 32 or 64.")] = 32,
+    size: Annotated[int, typer.Option(help="Side of the images in pixels: 32 or 64; 128 with --network paper.")] = 32,
     data: Annotated[str, typer.Option(help="celeba, or a folder of pictures.")] = "celeba",
     network: Annotated[
-        str, typer.Option(help="Where the codes are read: dense, from pixels; conv, from a convolution of 255 levels.")
+        str,
+        typer.Option(
+            help="Where the codes are read: dense, from pixels; conv, from a convolution of 255 levels; paper, from "
+            "the stack of Hwang et al. 2020."
+        ),
     ] = DENSE,
+    levels: Annotated[
+        int | None, typer.Option(min=1, help="Levels 0..N of the layers of conv and paper.", show_default="255")
+    ] = None,
+    k: Annotated[
+        float | None, typer.Option(min=0.0, help="Steepness of their units.", show_default="min(1, 4/N)")
+    ] = None,
+    activation: Annotated[
+        str | None,
+        typer.Option(help=f"What they follow: {', '.join(ACTIVATIONS)}.", show_default="the recipe's"),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0.0, help="Learning rate of the layers.", show_default="the recipe's")
+    ] = None,
+    tuning: Annotated[
+        bool | None,
+        typer.Option(
+            "--tuning/--no-tuning",
+            help="paper: learn as a whole from what the code gives back, or each machine from its own loss alone.",
+            show_default="tuning",
+        ),
+    ] = None,
     budget: Annotated[
         float | None,
         typer.Option(min=0.1, help="Minutes of training on one free core.", show_default="the recipe's"),
@@ -66,6 +92,7 @@ def faces_command(
     if threads is not None:
         torch.set_num_threads(threads)
     recipe = FACES[network][size] if budget is None else FACES[network][size].within(budget)
+    recipe = recipe.adapted(levels=levels, k=k, activation=activation, rate=rate, tuning=tuning)
     run = Faces(
         folder=Path("runs") / f"faces-{network}-{size}-{seed}" if out is None else out,
         recipe=recipe,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 
@@ -28,19 +29,31 @@ class DBN(Stored):
     - flattened, where the machine above is dense;
     - carried linearly from its range to that of the units above, where both are bounded and differ: 0..255 to 0..1.
 
+    With `recognition`, a machine like each of the lowest ones, the way up goes by those: recognition weights untied
+    from the generative ones, as in the up-down algorithm (Hinton et al. 2006, section 5). `untied` makes one.
+
     >>> dbn = DBN([RBM(Bernoulli(6), Bernoulli(4)), RBM(Bernoulli(4), Bernoulli(2))])
     >>> dbn.up(torch.zeros(3, 6)).shape, sample(dbn, 5, n_steps=3).shape
     (torch.Size([3, 2]), torch.Size([5, 6]))
     """
 
-    def __init__(self, layers: Sequence[RBM]) -> None:
+    def __init__(self, layers: Sequence[RBM], recognition: Sequence[RBM] = ()) -> None:
         super().__init__()
-        if not layers or any(not isinstance(rbm, RBM) for rbm in layers):
-            raise TypeError(f"DBN needs a list of RBMs, the lowest first. Got {layers!r}.")
+        if not layers or any(not isinstance(rbm, RBM) for rbm in (*layers, *recognition)):
+            raise TypeError(f"DBN needs a list of RBMs, the lowest first. Got {layers!r} and {recognition!r}.")
         self.layers = nn.ModuleList(layers)
+        self.recognition = nn.ModuleList(recognition)
         self._stack = list(layers)
+        self._upward = [*recognition, *layers[len(recognition) :]]
         for i in range(1, len(self._stack)):
             self._check_meeting(i)
+        for i, (own, other) in enumerate(zip(recognition, layers, strict=False), 1):
+            if repr(own.units) != repr(other.units):
+                raise ValueError(f"Recognition machine {i} must have the units of machine {i}. Got {own!r}.")
+        if len(recognition) > len(layers):
+            raise ValueError(
+                f"There are {len(layers)} machines. Got {len(recognition)} of recognition: leave some out."
+            )
 
     @classmethod
     def from_spec(
@@ -106,19 +119,38 @@ class DBN(Stored):
         return z
 
     def down(
-        self, h: Tensor, from_: int | None = None, sample: bool = False, *, generator: torch.Generator | None = None
+        self,
+        h: Tensor,
+        from_: int | None = None,
+        sample: bool = False,
+        *,
+        to: int = 0,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return the data that level `from_` (the top unless told) stands for: means going down, or draws."""
+        """Return what level `from_` (the top unless told) stands for at level `to`: means going down, or draws."""
         level = self._level(from_, "from_")
         z = self._checked(h, level, "h")
-        for i in reversed(range(level)):
+        for i in reversed(range(self._level(to, "to"), level)):
             z = self.leave(i, self._visible(i, self.pass_down(i, z, sample, generator=generator), sample, generator))
         return z
+
+    def field_below(self, h: Tensor, from_: int | None = None) -> Tensor:
+        """Return the field on the data that level `from_` (the top unless told) stands for, means going down."""
+        return self._stack[0].field("visible", {"hidden": self.pass_down(0, self.down(h, from_, to=1))})
 
     def reconstruct(self, x: Tensor, depth: int | None = None) -> Tensor:
         """Return the data after going up to level `depth` and down again by means: what that level knows of x."""
         level = self._level(depth, "depth")
         return self.down(self.up(x, level), level)
+
+    def untied(self) -> DBN:
+        """Return a copy of it in which the way up has weights of its own, equal at first.
+
+        >>> dbn = DBN.from_spec("dense 8, dense 4", shape=(6,))
+        >>> sum(p.numel() for p in dbn.untied().parameters()) / sum(p.numel() for p in dbn.parameters())
+        2.0
+        """
+        return DBN(copy.deepcopy(self._stack), copy.deepcopy(self._upward))
 
     def to_network(self, n_classes: int) -> nn.Sequential:
         """Return the way up as an ordinary network with an output for each class (Hinton and Salakhutdinov 2006).
@@ -127,7 +159,7 @@ class DBN(Stored):
         torch.Size([2, 3])
         """
         steps = []
-        for i, rbm in enumerate(self._stack):
+        for i, rbm in enumerate(self._upward):
             scale, shift = self._scale(i)
             steps.append(NetworkStep(rbm.visible, rbm.coupling, rbm.hidden_bias, rbm.hidden, scale=scale, shift=shift))
         return to_network(steps, n_classes)
@@ -160,11 +192,11 @@ class DBN(Stored):
 
     def hidden_mean(self, i: int, v: Tensor) -> Tensor:
         """Return the means of the hidden layer of machine i given its visible values."""
-        return self._stack[i].mean("hidden", {"visible": v})
+        return self._upward[i].mean("hidden", {"visible": v})
 
     def draw_hidden(self, i: int, v: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw the hidden layer of machine i given its visible values."""
-        return self._stack[i].sample("hidden", {"visible": v}, generator=generator)
+        return self._upward[i].sample("hidden", {"visible": v}, generator=generator)
 
     def _hidden(self, i: int, v: Tensor, sample: bool, generator: torch.Generator | None) -> Tensor:
         return self.draw_hidden(i, v, generator=generator) if sample else self.hidden_mean(i, v)

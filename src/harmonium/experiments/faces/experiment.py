@@ -49,7 +49,8 @@ class Faces(FaceFolder):
 
     def panels(self) -> list[Panel]:
         """Return pictures, and the distance of the samples while it learned."""
-        curves = [_curve(name, records) for name, records in (self.evaluation() or {}).items()]
+        found = (self.evaluation() or {}).items()
+        curves = [_curve(name, records) for name, records in found if len(records["curve"]) > 1]
         return [*face_panels(self), *curves]
 
 
@@ -68,8 +69,9 @@ def _curve(name: str, records: dict[str, Any]) -> Panel:
         x_label="CPU minutes of training",
         y_label=f"{score['score']} ({score['network']})",
         levels={
-            "PCA, as many as codes": records["pca"]["frechet"]["value"],
-            "PCA, as many as the top": records["pca_top"]["frechet"]["value"],
+            title: records[name]["frechet"]["value"]
+            for name, title in (("pca", "PCA, as many as codes"), ("pca_top", "PCA, as many as the top"))
+            if name in records
         },
     )
     return Panel("Distance over time", f"On {score['network']}; lower is better.", [lines])

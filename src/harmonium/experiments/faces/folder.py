@@ -11,7 +11,7 @@ from torch import Tensor
 
 from harmonium.data import Data, load
 from harmonium.experiments.base import Experiment
-from harmonium.experiments.faces.network import empty_lower_machines, top_machine
+from harmonium.experiments.faces.network import empty_lower_network, top_machine, with_machine
 from harmonium.experiments.faces.recipe import FaceRecipe
 from harmonium.models import DBN
 from harmonium.runs.folder import RunFolder
@@ -41,13 +41,21 @@ class FaceFolder(Experiment):
     @cached_property
     def lower(self) -> RunFolder:
         """The folder of what lies below the top machine."""
-        path = self.folder / "lower"
+        return self._part("lower")
+
+    @cached_property
+    def tuned(self) -> RunFolder:
+        """The folder of the layers while they learn as a whole."""
+        return self._part("tuned")
+
+    def _part(self, name: str) -> RunFolder:
+        path = self.folder / name
         path.mkdir(exist_ok=True)
         return RunFolder(path)
 
     def network(self) -> DBN:
         """Return the trained network."""
-        dbn = DBN([*empty_lower_machines(self.recipe, tuple(self.data.shape)), top_machine(self.recipe)])
+        dbn = with_machine(empty_lower_network(self.recipe, tuple(self.data.shape)), top_machine(self.recipe))
         dbn.load_state_dict(self.parameters())
         return dbn
 

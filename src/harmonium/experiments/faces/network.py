@@ -14,7 +14,6 @@ from harmonium.models import DBN, RBM
 from harmonium.samplers import sample
 from harmonium.units import Bernoulli, Gaussian
 
-LEVELS = 255
 _ROWS = 500  # images that go through the network at once
 
 
@@ -69,20 +68,32 @@ def top_machine(recipe: FaceRecipe, *, generator: torch.Generator | None = None)
     return rbm
 
 
-def empty_lower_machines(recipe: FaceRecipe, shape: tuple[int, ...]) -> list[RBM]:
-    """Return what lies below the top machine, of the right shapes: the convolutional machines, then the codes."""
-    stack = convolutional_machines(recipe, shape)
-    codes = RBM(Gaussian(*(stack[-1].hidden.shape if stack else shape)), Gaussian(recipe.n_components))
-    return [rbm.requires_grad_(False) for rbm in (*stack, codes)]
+def empty_lower_network(recipe: FaceRecipe, shape: tuple[int, ...]) -> DBN:
+    """Return what lies below the top machine, of the right shapes: the layers with levels, then the codes."""
+    stack = empty_stack(recipe, shape)
+    below = stack.shapes[-1] if stack is not None else shape
+    codes = RBM(Gaussian(*below), Gaussian(recipe.n_components))
+    return with_machine(stack, codes).requires_grad_(False)
 
 
-def convolutional_machines(
-    recipe: FaceRecipe, shape: tuple[int, ...], *, generator: torch.Generator | None = None
-) -> list[RBM]:
-    """Return the convolutional machines of 255-level units, untrained; none where the recipe has none."""
+def empty_stack(recipe: FaceRecipe, shape: tuple[int, ...], *, generator: torch.Generator | None = None) -> DBN | None:
+    """Return the machines of units with levels, untrained, untied if they will be tuned; None if there are none."""
     if not recipe.layers:
-        return []
-    return list(DBN.from_spec(recipe.layers, shape=shape, levels=LEVELS, generator=generator))
+        return None
+    stack = DBN.from_spec(
+        recipe.layers,
+        shape=shape,
+        levels=recipe.levels,
+        k=recipe.k,
+        activation=recipe.activation,
+        generator=generator,
+    )
+    return stack.untied() if recipe.tune_epochs else stack
+
+
+def with_machine(dbn: DBN | None, rbm: RBM) -> DBN:
+    """Return a network with one more machine at its top."""
+    return DBN([rbm]) if dbn is None else DBN([*dbn, rbm], list(dbn.recognition))  # type: ignore[arg-type]
 
 
 def values_of(dbn: DBN, x: Tensor) -> Tensor:
@@ -124,10 +135,19 @@ def sample_faces(
 
     Chains start at noise of the code's spread, or at the codes of the images `start`.
     """
+    v = None if start is None else codes_of(dbn, start)
+    return images_of(dbn, sample_codes(dbn, n, n_steps=n_steps, start=v, generator=generator))
+
+
+@torch.no_grad()
+def sample_codes(
+    dbn: DBN, n: int, *, n_steps: int, start: Tensor | None = None, generator: torch.Generator | None = None
+) -> Tensor:
+    """Draw codes from the top machine, by chains that start at noise of the code's spread, or at `start`."""
     top = dbn[-1]
     code = top.visible_bias.expand(n, -1)
-    v = code + draw_normal(code, generator=generator) if start is None else codes_of(dbn, start)
-    return images_of(dbn, sample(top, n, n_steps=n_steps, start=v, generator=generator))
+    v = code + draw_normal(code, generator=generator) if start is None else start
+    return sample(top, n, n_steps=n_steps, start=v, generator=generator)
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from torch.nn.functional import interpolate, pad
 from harmonium.data import MissingDataError, load
 from harmonium.evaluation.images.neighbors import nearest_neighbors
 from harmonium.experiments.faces.folder import FaceFolder, as_floats
-from harmonium.experiments.faces.network import pictures_of, reconstruct_faces, values_of
+from harmonium.experiments.faces.network import images_of, pictures_of, reconstruct_faces, values_of
 from harmonium.experiments.faces.scores import draw_all
 from harmonium.models import DBN
 from harmonium.runs.panels import ImageGrid, ImageRows, Panel
@@ -76,6 +76,38 @@ def color_faces(dbn: DBN, gray: Tensor, *, n_steps: int | None = None) -> Tensor
         made = dbn.reconstruct(x, len(dbn) - 1)
         x = made + (target - gray_of(made))
     return pictures_of(dbn, x)
+
+
+def walks(dbn: DBN, codes: Tensor, n: int = 12) -> dict[str, Tensor]:
+    """Return the images on the way from one code to the next, as many rows as pairs.
+
+    A walk turns from one code z to the other z', `z sin((1-t)ω) + z' sin(tω)` over sin ω with ω the angle between them,
+    so that all codes on it are as long as those at its ends.
+    """
+    rows = {}
+    for i, (start, end) in enumerate(codes.view(-1, 2, codes.shape[-1]), 1):
+        angle = torch.cosine_similarity(start, end, dim=0).clamp(-0.999, 0.999).acos()
+        t = torch.linspace(0, 1, n)[:, None]
+        turned = (((1 - t) * angle).sin() * start + (t * angle).sin() * end) / angle.sin()
+        rows[f"walk {i}"] = images_of(dbn, turned)
+    return rows
+
+
+@torch.no_grad()
+def unit_images(dbn: DBN, x: Tensor, level: int, n: int = 12) -> Tensor:
+    """Return what units of a level stand for: how the image changes where one is a quarter of its range above its mean.
+
+    The other units are at their means over the images x. Channels are taken evenly, in the middle of the image; gray
+    is no change.
+    """
+    z = dbn.up(values_of(dbn, x), level).mean(0)
+    low, high = dbn[level - 1].hidden.bounds()
+    moved = z.expand(n, *z.shape).clone()
+    place = tuple(side // 2 for side in z.shape[1:])
+    for i, channel in enumerate(torch.linspace(0, len(z) - 1, n).long().tolist()):
+        moved[(i, channel, *place)] += (high - low) / 4
+    change = dbn.down(moved, level) - dbn.down(z[None], level)
+    return 0.5 + change / (2 * change.flatten(1).abs().amax(1).clamp_min(1e-6).view(-1, 1, 1, 1))
 
 
 def fitted_size(x: Tensor, size: int) -> Tensor:

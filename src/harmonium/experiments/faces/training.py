@@ -11,28 +11,37 @@ from safetensors.torch import save as tensors_to_bytes
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
+from harmonium.draws import draw_normal
 from harmonium.experiments.base import Message, quiet
 from harmonium.experiments.faces.folder import CURVE, FaceFolder, as_floats, mirrored
 from harmonium.experiments.faces.network import (
     codes_of,
-    convolutional_machines,
-    empty_lower_machines,
+    empty_lower_network,
+    empty_stack,
     principal_machine,
     top_machine,
+    with_machine,
 )
+from harmonium.experiments.faces.recipe import FaceRecipe
 from harmonium.learning import Callback, Training
 from harmonium.learning.history import Record
-from harmonium.learning.objectives import PCD, SummedLayers
-from harmonium.learning.starts import initialize_layers, layer_rates
+from harmonium.learning.objectives import PCD, Objective, Reconstruction, SummedLayers
+from harmonium.learning.starts import initialize_layers, layer_rates, principal_layers
 from harmonium.learning.transforms import ParameterAverage
-from harmonium.models import DBN, RBM
+from harmonium.models import DBN
 from harmonium.runs.atomic import write_atomic
-from harmonium.runs.folder import MODEL
+from harmonium.runs.folder import MODEL, RunFolder
 from harmonium.runs.recorder import Recorder
 from harmonium.runs.tensor_file import detached
 
-SPREAD = 0.3
-"""Of the fields at which the convolutional machines start."""
+LEVELS = 255
+"""Of the images as they are stored."""
+
+SPREAD, PRINCIPAL_SPREAD = 0.3, 0.1
+"""Of the fields at which the layers start: at random weights, and at principal components."""
+
+N_PRINCIPAL = 2500
+"""Images from which principal components are taken to start at."""
 
 MARKS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)
 """The shares of the epochs after which the network is kept, to be scored later."""
@@ -44,12 +53,12 @@ SECONDS = 60.0
 class _Marks(Callback):
     """Keeps the averaged top machine at some epochs."""
 
-    def __init__(self, folder: Path, average: ParameterAverage) -> None:
-        self.folder, self.average = folder, average
+    def __init__(self, folder: Path, average: ParameterAverage, shares: Sequence[float]) -> None:
+        self.folder, self.average, self.shares = folder, average, shares
 
     def on_epoch(self, training: Training, record: Record) -> None:
         """Write the parameters at a mark."""
-        if training.epoch in {math.ceil(share * training.epochs) for share in MARKS} - {training.epochs}:
+        if training.epoch in {math.ceil(share * training.epochs) for share in self.shares} - {training.epochs}:
             self.folder.mkdir(exist_ok=True)
             path = self.folder / f"epoch-{training.epoch:06d}.safetensors"
             write_atomic(path, tensors_to_bytes(detached(self.average.average)))
@@ -62,13 +71,14 @@ def train_faces(run: FaceFolder, *, callbacks: Sequence[Callback] = (), say: Mes
     ends with the same bits.
     """
     recipe = run.recipe
-    lower = fit_lower_machines(run, callbacks=callbacks, say=say)
+    lower = fit_lower_network(run, callbacks=callbacks, say=say)
     if lower is None:
         return False
     generator = run.generator(7)
     top = top_machine(recipe, generator=generator)
-    dbn = DBN([*lower, top])
+    dbn = with_machine(lower, top)
     optimizer = torch.optim.Adam(top.parameters(), recipe.learning_rate, fused=True)
+    marks = () if recipe.tune_epochs else MARKS  # most of its time goes into the layers below
     average, recorder = ParameterAverage(recipe.average), Recorder(run, least=SECONDS, keeps_model=False)
     training = Training(
         top,
@@ -79,7 +89,7 @@ def train_faces(run: FaceFolder, *, callbacks: Sequence[Callback] = (), say: Mes
         batch_size=recipe.batch_size,
         transforms=[average],
         schedule=LambdaLR(optimizer, lambda epoch: 0.02 ** (epoch / recipe.epochs)),
-        callbacks=[recorder, _Marks(run.folder / CURVE, average), *callbacks],
+        callbacks=[recorder, _Marks(run.folder / CURVE, average, marks), *callbacks],
         generator=generator,
     )
     if not recorder.run(training, on_message=say):
@@ -90,49 +100,106 @@ def train_faces(run: FaceFolder, *, callbacks: Sequence[Callback] = (), say: Mes
     return True
 
 
-def fit_lower_machines(
-    run: FaceFolder, *, callbacks: Sequence[Callback] = (), say: Message = quiet
-) -> list[RBM] | None:
+def fit_lower_network(run: FaceFolder, *, callbacks: Sequence[Callback] = (), say: Message = quiet) -> DBN | None:
     """Return what lies below the top machine: read if it is there, else fitted and written; None if stopped.
 
-    The convolutional machines learn all at once by the summed contrastive free energy (`SummedLayers`); the machine
-    of the codes above them is probabilistic PCA of their means, or of the pixels, in closed form.
+    The layers with levels learn all at once by the summed contrastive free energy (`SummedLayers`), then as a whole
+    (`Reconstruction`), each as long as the recipe says; the machine of the codes above them is probabilistic PCA of
+    their means, or of the pixels, in closed form.
     """
-    recipe, shape, x = run.recipe, tuple(run.data.shape), mirrored(run.data.train)
+    recipe, shape = run.recipe, tuple(run.data.shape)
     if (run.lower.folder / MODEL).is_file():
-        machines = empty_lower_machines(recipe, shape)
-        DBN(machines).load_state_dict(run.lower.parameters())
-        return machines
-    stack = convolutional_machines(recipe, shape, generator=(generator := run.generator(0)))
-    if stack and not _train_together(run, DBN(stack), x, callbacks=callbacks, say=say, generator=generator):
-        return None
+        lower = empty_lower_network(recipe, shape)
+        lower.load_state_dict(run.lower.parameters())
+        return lower
+    x, generator = training_images(run), run.generator(0)
+    stack = empty_stack(recipe, shape, generator=generator)
+    if stack is not None:
+        stack = _trained_stack(run, stack, x, callbacks=callbacks, say=say, generator=generator)
+        if stack is None:
+            return None
     say("fitting the machine of the codes")
-    features = as_floats(x) if not stack else torch.cat([DBN(stack).up(part.float()) for part in x.split(500)])
-    machines = [*stack, principal_machine(features, recipe.n_components)]
-    run.lower.write_model(dict(DBN(machines).state_dict()))
-    return machines
+    lower = with_codes(recipe, stack, x)
+    run.lower.write_model(dict(lower.state_dict()))
+    return lower
 
 
-def _train_together(
-    run: FaceFolder, dbn: DBN, x: Tensor, *, callbacks: Sequence[Callback], say: Message, generator: torch.Generator
-) -> bool:
-    """Train the convolutional machines on images of 0..255 all at once; False if a callback stopped it before."""
+def training_images(run: FaceFolder) -> Tensor:
+    """Return the training images and their mirror images, as bytes or as numbers 0..N."""
+    x, levels = mirrored(run.data.train), run.recipe.levels
+    return x if levels == LEVELS else x.float() * (levels / LEVELS)
+
+
+def with_codes(recipe: FaceRecipe, stack: DBN | None, x: Tensor) -> DBN:
+    """Return layers, if there are any, below the machine of their codes over the images x."""
+    features = as_floats(x) if stack is None else torch.cat([stack.up(part.float()) for part in x.split(500)])
+    return with_machine(stack, principal_machine(features, recipe.n_components))
+
+
+def untrained_network(run: FaceFolder) -> DBN:
+    """Return the network whose layers have not learned: the machine of the codes is fitted to what they give."""
+    x, generator = training_images(run), run.generator(0)
+    stack = empty_stack(run.recipe, tuple(run.data.shape), generator=generator)
+    if stack is not None:
+        _start(run.recipe, stack, x, generator)
+    return with_machine(with_codes(run.recipe, stack, x), top_machine(run.recipe))
+
+
+def _start(recipe: FaceRecipe, stack: DBN, x: Tensor, generator: torch.Generator) -> None:
+    """Start the layers: at principal components if they will only be tuned, else at random weights."""
+    if recipe.layer_epochs or not recipe.tune_epochs:
+        initialize_layers(DBN([*stack]), x[:512].float(), spread=SPREAD)
+    else:
+        rows = draw_normal(torch.empty(len(x)), generator=generator).argsort()[:N_PRINCIPAL]
+        principal_layers(stack, x[rows].float(), spread=PRINCIPAL_SPREAD, generator=generator)
+
+
+def _trained_stack(
+    run: FaceFolder, stack: DBN, x: Tensor, *, callbacks: Sequence[Callback], say: Message, generator: torch.Generator
+) -> DBN | None:
+    """Return the layers with levels, trained on images of 0..N: all at once, then as a whole; None if stopped."""
     recipe = run.recipe
-    say(f"training the convolutional machines: {recipe.layers}")
-    initialize_layers(dbn, x[:512].float(), spread=SPREAD)
-    optimizer = torch.optim.Adam(layer_rates(dbn, recipe.layer_rate))
-    recorder = Recorder(run.lower, least=SECONDS, keeps_model=False)
+    _start(recipe, stack, x, generator)
+    if recipe.layer_epochs:
+        say(f"training {recipe.layers}, each machine from its own loss")
+        machines, objective, epochs = DBN([*stack]), SummedLayers(), recipe.layer_epochs
+        if not _learn(run, run.lower, machines, x, objective, epochs, recipe.layer_rate, callbacks, say, generator):
+            return None
+        stack = machines.untied() if recipe.tune_epochs else machines
+    if recipe.tune_epochs:
+        say(f"training {recipe.layers} as a whole")
+        tune, epochs = Reconstruction(recipe.noise), recipe.tune_epochs
+        if not _learn(run, run.tuned, stack, x, tune, epochs, recipe.tune_rate, callbacks, say, generator):
+            return None
+    return stack.requires_grad_(False)
+
+
+def _learn(
+    run: FaceFolder,
+    folder: RunFolder,
+    dbn: DBN,
+    x: Tensor,
+    objective: Objective,
+    epochs: int,
+    rate: float,
+    callbacks: Sequence[Callback],
+    say: Message,
+    generator: torch.Generator,
+) -> bool:
+    """Train a network with checkpoints in a folder; False if a callback stopped it before the last epoch."""
+    optimizer = torch.optim.Adam(layer_rates(dbn, rate))
+    recorder = Recorder(folder, least=SECONDS, keeps_model=False)
     training = Training(
         dbn,
         x,
-        SummedLayers(),
+        objective,
         optimizer=optimizer,
-        epochs=recipe.layer_epochs,
-        batch_size=recipe.batch_size,
-        schedule=LambdaLR(optimizer, lambda epoch: max(0.02, 1 - epoch / recipe.layer_epochs)),
+        epochs=epochs,
+        batch_size=run.recipe.batch_size,
+        schedule=LambdaLR(optimizer, lambda epoch: max(0.02, 1 - epoch / epochs)),
         callbacks=[recorder, *callbacks],
         generator=generator,
     )
     finished = recorder.run(training, on_message=say)
-    dbn.requires_grad_(False)
+    say(f"trained {training.epoch} epochs, {training.update:,} updates in {recorder.cpu_seconds:.0f} s of CPU")
     return finished

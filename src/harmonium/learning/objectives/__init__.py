@@ -18,6 +18,7 @@ from harmonium.learning.objectives.perturb_and_map import PerturbAndMAP as Pertu
 from harmonium.learning.objectives.probability_flow import ProbabilityFlow as ProbabilityFlow
 from harmonium.learning.objectives.pseudo_likelihood import PseudoLikelihood as PseudoLikelihood
 from harmonium.learning.objectives.ratio_matching import RatioMatching as RatioMatching
+from harmonium.learning.objectives.reconstruction import Reconstruction as Reconstruction
 from harmonium.learning.objectives.replay_buffer import ReplayBuffer as ReplayBuffer
 from harmonium.learning.objectives.score_matching import DenoisingScoreMatching as DenoisingScoreMatching
 from harmonium.learning.objectives.score_matching import ScoreMatching as ScoreMatching

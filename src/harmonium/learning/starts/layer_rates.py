@@ -23,7 +23,7 @@ def layer_rates(dbn: DBN, rate: float) -> list[dict[str, Any]]:
     [0.003, 0.015, 0.003, 0.015, 0.02121..., 0.015]
     """
     groups: list[dict[str, Any]] = []
-    for rbm in dbn:
+    for rbm in (*dbn, *dbn.recognition):
         up, down = rbm.coupling.fans()
         steep_up, steep_down = rbm.hidden.steepness, rbm.visible.steepness
         of = {
