@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import shutil
@@ -15,8 +16,9 @@ from harmonium.runs.atomic import write_atomic
 from harmonium.runs.lock import is_locked
 from harmonium.web.control import Control
 from harmonium.web.folder import Folder
+from harmonium.web.serve import Settings
 from harmonium.web.watch import Log
-from tests.web.conftest import Client, until
+from tests.web.conftest import Client, served, until
 
 
 def epochs(lines: range, note: str = "") -> bytes:
@@ -118,6 +120,15 @@ def test_no_event_is_lost_over_reconnects(client: Client, root: Path) -> None:
     events = client.events("12-12", run="growing")  # a place of another file
     assert next(events)[0] == "reset"
     events.close()
+
+
+def test_streams_end_with_the_server(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with contextlib.contextmanager(served)(Settings(root, port=0)) as client:
+        streams = [client.events(), client.events(run="bars")]
+        assert [next(events)[0] for events in streams] == ["runs", "epochs"]
+        client.serving.server.should_exit = True
+        rest = [name for events in streams for name, _, _ in events]  # they end, where they were broken off before
+    assert set(rest) <= {"state", "changes"} and "Traceback" not in capfd.readouterr().err
 
 
 def test_a_run_that_is_deleted_says_so(client: Client, root: Path) -> None:

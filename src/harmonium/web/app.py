@@ -38,9 +38,9 @@ _MAX_NAME = 1000
 class Page:
     """What the routes share: the folder, who watches it, what computes, and what may be written."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, watcher: Watcher) -> None:
         self.folder = folder
-        self.watcher = Watcher(folder)
+        self.watcher = watcher
         self.computer = Computer()
         self.models = Models(folder)
         self.control = Control(folder)
@@ -179,9 +179,9 @@ async def _with_first(first: bytes, events: AsyncIterator[bytes]) -> AsyncIterat
         yield event
 
 
-def make_app(folder: Folder, access: Access) -> ASGIApp:
+def make_app(folder: Folder, watcher: Watcher, access: Access) -> ASGIApp:
     """Return the page as an ASGI application, its guard before it."""
-    page = Page(folder)
+    page = Page(folder, watcher)
 
     async def refused(request: Request, error: Exception) -> Response:
         return answer({"error": words(error)}, getattr(error, "status", 404))

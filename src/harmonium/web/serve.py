@@ -12,6 +12,7 @@ import uvicorn
 from harmonium.web.app import make_app
 from harmonium.web.folder import Folder
 from harmonium.web.security import LOCAL, NOTEBOOKS, Access, new_token
+from harmonium.web.watch import Watcher
 
 PORT = 8765
 _ANY = ("0.0.0.0", "::", "")
@@ -31,6 +32,19 @@ class Settings:
     def is_local(self) -> bool:
         """Whether only this computer can reach it."""
         return self.host in LOCAL
+
+
+class PageServer(uvicorn.Server):
+    """Tells those who watch that it ends: it would wait for their streams, and then break them off."""
+
+    def __init__(self, config: uvicorn.Config, watcher: Watcher) -> None:
+        super().__init__(config)
+        self.watcher = watcher
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then the rest."""
+        self.watcher.close()
+        await super().shutdown(sockets)
 
 
 @dataclass
@@ -55,8 +69,10 @@ def prepare(settings: Settings, route: str = "/") -> Serving:
     port = bound.getsockname()[1]
     hosts = (*LOCAL, *({settings.host, socket.gethostname().lower()} if not settings.is_local else ()))
     access = Access(new_token(), hosts, settings.host in _ANY, NOTEBOOKS if settings.notebook else ())
+    folder = Folder(settings.root.resolve(), settings.data_dir)
+    watcher = Watcher(folder)
     config = uvicorn.Config(
-        make_app(Folder(settings.root.resolve(), settings.data_dir), access),
+        make_app(folder, watcher, access),
         log_level="error",
         access_log=False,
         server_header=False,
@@ -70,7 +86,7 @@ def prepare(settings: Settings, route: str = "/") -> Serving:
     )
     name = "127.0.0.1" if settings.host in _ANY else settings.host
     link = f"http://{f'[{name}]' if ':' in name else name}:{port}/#{route}?token={access.token}"
-    return Serving(link, uvicorn.Server(config), bound)
+    return Serving(link, PageServer(config, watcher), bound)
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -126,6 +126,7 @@ class Watcher:
         self.logs: dict[str, Log] = {}
         self.listeners: dict[str, int] = {}
         self.n_streams = 0
+        self.closed = False
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
@@ -142,8 +143,13 @@ class Watcher:
             log.poll()
         return {row["name"]: row for row in self.folder.rows()}
 
+    def close(self) -> None:
+        """Let all streams come to their end."""
+        self.closed = True
+        self._news.set()
+
     async def _run(self) -> None:
-        while self.n_streams:
+        while self.n_streams and not self.closed:
             await asyncio.sleep(INTERVAL)
             await self.look()
 
@@ -180,7 +186,7 @@ class Watcher:
             await self.look()
             told = dict(self.rows)
             yield as_event("runs", list(told.values()))
-            while True:
+            while not self.closed:
                 sign = await self._wait()
                 if sign:
                     yield sign
@@ -202,7 +208,7 @@ class Watcher:
             if place is None:
                 yield as_event("reset", {})
                 place = 0
-            while True:
+            while not self.closed:
                 row = self.rows.get(name)
                 if row is None:
                     yield as_event("gone", {"name": name})
