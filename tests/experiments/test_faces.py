@@ -16,8 +16,14 @@ from harmonium.evaluation.images.feature_network import FeatureNetwork
 from harmonium.evaluation.images.frechet import frechet_distance
 from harmonium.experiments import Faces, open_experiment
 from harmonium.experiments.faces import pictures as pictures_module
-from harmonium.experiments.faces.network import principal_machine, reconstruct_faces, sample_faces, top_machine
-from harmonium.experiments.faces.pictures import color_faces, face_panels, gray_of
+from harmonium.experiments.faces.network import (
+    images_of,
+    principal_machine,
+    reconstruct_faces,
+    sample_faces,
+    top_machine,
+)
+from harmonium.experiments.faces.pictures import color_faces, face_panels, gray_of, walks
 from harmonium.experiments.faces.recipe import FaceRecipe
 from harmonium.experiments.faces.scores import draw_all, table_of_faces
 from harmonium.laws.principal import PCAGaussian
@@ -206,6 +212,19 @@ def test_a_multinary_stack_that_is_tuned_generates(tuned: Faces, data: Data) -> 
     assert frozen.std(0).mean() < 0.2 * spread
     near, far = (frechet_distance(x.flatten(1), images.flatten(1)) for images in (drawn["dbn"], frozen))
     assert near < 0.5 * far
+
+
+def test_walks_and_units_of_a_tuned_network(tuned: Faces, generator: torch.Generator) -> None:
+    """A walk begins and ends at its samples; a unit of the first level changes a patch."""
+    dbn = tuned.network()
+    codes = torch.randn(4, 7, generator=generator)
+    rows = walks(dbn, codes, 5)
+    assert list(rows) == ["walk 1", "walk 2"]
+    torch.testing.assert_close(rows["walk 2"][[0, -1]], images_of(dbn, codes[2:]), rtol=0, atol=1e-5)
+    shown = pictures(tuned)
+    assert list(shown["units"]) == ["level 1", "level 2", "level 3"] and len(shown["walks"]) == 4
+    changed = (shown["units"]["level 1"] - 0.5).abs().amax((0, 1)) > 1e-6
+    assert changed.any() and not changed[:2].any() and changed.sum() <= 16  # 4 x 4 pixels around the middle
 
 
 @pytest.mark.parametrize("update", [31, 222])  # while the layers are tuned, and in the top machine

@@ -112,6 +112,15 @@ def test_noise_is_added_to_the_code(small: tuple[DBN, Tensor], generator: torch.
     assert math.isfinite(noisy[0].item())
 
 
+def test_what_it_measures_is_recorded(small: tuple[DBN, Tensor], generator: torch.Generator) -> None:
+    dbn, x = small
+    adam = torch.optim.Adam(layer_rates(dbn, 1e-9))
+    history = hm.fit(dbn, x, Reconstruction(), optimizer=adam, epochs=1, batch_size=7, generator=generator)
+    with torch.no_grad():
+        share = (dbn.reconstruct(x) - x).square().sum() / (x - x.mean(0)).square().sum()
+    assert history.records[-1]["unexplained"] == pytest.approx(share.item(), rel=1e-4)
+
+
 def test_only_a_network_learns_by_it() -> None:
     with pytest.raises(TypeError, match="Reconstruction trains a DBN"):
         hm.fit(hm.RBM(hm.Bernoulli(3), hm.Bernoulli(2)), torch.ones(4, 3), Reconstruction(), epochs=1)

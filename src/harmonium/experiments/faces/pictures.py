@@ -9,7 +9,7 @@ from torch.nn.functional import interpolate, pad
 from harmonium.data import MissingDataError, load
 from harmonium.evaluation.images.neighbors import nearest_neighbors
 from harmonium.experiments.faces.folder import FaceFolder, as_floats
-from harmonium.experiments.faces.network import images_of, pictures_of, reconstruct_faces, values_of
+from harmonium.experiments.faces.network import images_of, pictures_of, reconstruct_faces, sample_codes, values_of
 from harmonium.experiments.faces.scores import draw_all
 from harmonium.models import DBN
 from harmonium.runs.panels import ImageGrid, ImageRows, Panel
@@ -40,6 +40,12 @@ def face_panels(run: FaceFolder, *, n: int = 12) -> list[Panel]:
         framed = _framed(old)
         rows = {"gray": framed, "colored": color_faces(dbn, gray_of(framed))}
         groups["photographs"] = ("Photographs in gray, and the colors that the network gives them.", rows)
+    if run.recipe.layers:
+        codes = sample_codes(dbn, 8, n_steps=run.n_steps, generator=run.generator(11))
+        groups["walks"] = ("Walks from one sample to another, in equal steps of the code.", walks(dbn, codes, n))
+        levels = range(1, len(dbn) - 1)
+        shown = {f"level {i}": unit_images(dbn, as_floats(data.train[:100]), i, n) for i in levels}
+        groups["units"] = ("What single units of each level add to the mean image; gray is nothing.", shown)
     drawn = ImageGrid("samples", "Mean images of codes drawn at the top.", samples[:100], limits=(0.0, 1.0))
     text = f"Independent chains of {run.n_steps:,} Gibbs steps in the top machine. Nothing was selected."
     return [

@@ -41,6 +41,11 @@ class FaceRecipe:
     tune_rate: float = 0.02
     noise: float = 0.0
 
+    @property
+    def deep(self) -> bool:
+        """Whether the layers end in dense ones, whose units are the codes."""
+        return "dense" in self.layers
+
     def within(self, budget: float) -> FaceRecipe:
         """Return the recipe with as many epochs as fit into `budget` minutes on one free core.
 

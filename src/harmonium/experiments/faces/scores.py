@@ -29,13 +29,13 @@ N_CURVE = 500
 
 
 def baselines(recipe: FaceRecipe) -> dict[str, str]:
-    """Return what the network is compared with, by name, in words; one that is tuned also with the parts of itself."""
+    """Return what the network is compared with, by name, in words; a deep one with the parts of itself as well."""
     found = {
         "noise": "independent Gaussian pixels",
         "pca_top": f"Gaussian on {recipe.n_hidden} principal components (as many as the top layer)",
         "pca": f"Gaussian on {recipe.n_components} principal components (as many as the code)",
     }
-    if recipe.tune_epochs:
+    if recipe.deep:
         del found["noise"], found["pca_top"]
         found["untrained"] = "the layers before they learn, below a Gaussian law of their codes"
         found["gaussian"] = "the layers after they have learned, below a Gaussian law of their codes"

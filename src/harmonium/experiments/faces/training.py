@@ -25,6 +25,7 @@ from harmonium.experiments.faces.network import (
 from harmonium.experiments.faces.recipe import FaceRecipe
 from harmonium.learning import Callback, Training
 from harmonium.learning.history import Record
+from harmonium.learning.monitors import Depths
 from harmonium.learning.objectives import PCD, Objective, Reconstruction, SummedLayers
 from harmonium.learning.starts import initialize_layers, layer_rates, principal_layers
 from harmonium.learning.transforms import ParameterAverage
@@ -78,7 +79,7 @@ def train_faces(run: FaceFolder, *, callbacks: Sequence[Callback] = (), say: Mes
     top = top_machine(recipe, generator=generator)
     dbn = with_machine(lower, top)
     optimizer = torch.optim.Adam(top.parameters(), recipe.learning_rate, fused=True)
-    marks = () if recipe.tune_epochs else MARKS  # most of its time goes into the layers below
+    marks = () if recipe.deep else MARKS  # most of the time of a deep one goes into the layers below
     average, recorder = ParameterAverage(recipe.average), Recorder(run, least=SECONDS, keeps_model=False)
     training = Training(
         top,
@@ -197,6 +198,7 @@ def _learn(
         epochs=epochs,
         batch_size=run.recipe.batch_size,
         schedule=LambdaLR(optimizer, lambda epoch: max(0.02, 1 - epoch / epochs)),
+        monitors=[Depths()],
         callbacks=[recorder, *callbacks],
         generator=generator,
     )

@@ -23,15 +23,18 @@ class Depths(Monitor):
     `unexplained_l` is `Σ(v - v')² / Σ(v - v̄)²` of machine l, with v' one step of mean field: 1 is no better than the
     mean image. `activity_l` is the mean of the hidden layer as a share of its range. `reconstruction` is the mean
     squared error of the lowest machine, `free_energy` and `contrast` are summed over the machines. `dead` and
-    `saturated` count hidden units (channels of images) below 1 % or above 99 % of their range on all of them.
+    `saturated` count hidden units (channels of images) below 1 % or above 99 % of their range on all of them. A network
+    that learns as a whole (`Reconstruction`) has what its last update measured.
     """
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the metrics."""
         model, phases = training.model, training.seen
-        if not isinstance(model, DBN) or phases is None:
+        if not isinstance(model, DBN):
             return {}
+        if phases is None or not phases.negative:
+            return dict(training.measured)
         record: Record = {"free_energy": 0.0, "contrast": 0.0, "n_hidden": 0, "dead": 0, "saturated": 0}
         for i, rbm in enumerate(model):
             both = layer_phases(phases, i)

@@ -48,12 +48,12 @@ class Reconstruction(Objective):
             code = code + self.noise * (high - low) * draw_normal(code, generator=generator)
         theta, units = dbn.field_below(code), dbn.visible
         with torch.no_grad():
-            error = (units.mean(theta) - v).square().sum() / (v - v.mean(0)).square().sum().clamp_min(1e-12)
-            self.metrics = {"unexplained": error.item()}
+            error, total = (units.mean(theta) - v).square().sum(), (v - v.mean(0)).square().sum().clamp_min(1e-12)
+            self.metrics = {"reconstruction": (error / v.numel()).item(), "unexplained": (error / total).item()}
         return (units.total(units.log_partition(theta) - units.log_base(v)) - units.inner(theta, v)).mean()
 
     def measured(self) -> dict[str, float]:
-        """Return the share of the last batch that its reconstructions leave unexplained: 1 is the mean image."""
+        """Return the squared error of the last batch, and as a share of its variance: 1 is the mean image."""
         return self.metrics
 
 
