@@ -11,6 +11,7 @@ import typer
 from harmonium.cli.finish import train_experiment, write_report
 from harmonium.cli.options import DataDir, Json, Quiet, Threads
 from harmonium.cli.show import Show
+from harmonium.cli.table1_stacks import StackOptions, reproduce_stacks
 from harmonium.evaluation.images.inception import inception as inception_of
 from harmonium.experiments import Faces
 from harmonium.experiments.faces.recipe import DENSE
@@ -116,8 +117,16 @@ def faces_command(
 
 @group.command("table1")
 def table1_command(
+    network: Annotated[
+        str,
+        typer.Option(help="patches, one layer of filters; paper, a stack with pooling, beside its controls."),
+    ] = "patches",
     data: Annotated[
-        list[str] | None, typer.Option(help="mnist, fashion-mnist or cifar10; may be repeated.", show_default="all")
+        list[str] | None,
+        typer.Option(
+            help="mnist, fashion-mnist or cifar10, or (paper) a folder with a folder a class; may be repeated.",
+            show_default="all",
+        ),
     ] = None,
     levels: Annotated[
         list[int] | None,
@@ -132,12 +141,39 @@ def table1_command(
     reading: Annotated[
         list[str] | None,
         typer.Option(
-            help="How hidden units are read: sample (their states), mean, mode; may be repeated.", show_default="sample"
+            help="How hidden units are read: sample (their states), mean, mode; may be repeated.",
+            show_default="sample; paper: mean",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results; finished cells in it are kept.")] = Path(
-        "runs/table1"
-    ),
+    layers: Annotated[
+        list[str] | None,
+        typer.Option(help="paper: layers that are read, 1, 2 or 1+2; may be repeated.", show_default="all three"),
+    ] = None,
+    controls: Annotated[
+        bool,
+        typer.Option(
+            help="paper: also patches (the untrained stack), k-means, principal components and random filters."
+        ),
+    ] = True,
+    k: Annotated[
+        float | None, typer.Option(min=1e-6, help="paper: steepness k of the activity N g(kθ).", show_default="1/N")
+    ] = None,
+    activation: Annotated[str, typer.Option(help=f"paper: the curve g: {', '.join(ACTIVATIONS)}.")] = "relu",
+    rate: Annotated[
+        float | None, typer.Option(min=0.0, help="paper: learning rate.", show_default="the recipe's")
+    ] = None,
+    images: Annotated[int, typer.Option(min=0, help="paper: training images, the first so many; 0: all.")] = 0,
+    size: Annotated[int, typer.Option(min=8, help="paper: side of the pictures of a folder.")] = 64,
+    per_class: Annotated[
+        int, typer.Option(min=2, help="paper: pictures of each class of a folder to learn from.")
+    ] = 30,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the results; finished cells in it are kept.",
+            show_default="runs/table1, paper: runs/table1-paper",
+        ),
+    ] = None,
     threads: Threads = None,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -145,13 +181,25 @@ def table1_command(
 ) -> None:
     """Test errors of a support vector machine on features of N-level units (table 1 of Hwang et al. 2020).
 
-    Each cell (data, levels, seed) is a run in the folder. The same command goes on after a stop, also within the
-    training of the filters.
+    Each cell (data, levels, seed; for the paper's network also where its filters come from) is a run in the folder. The
+    same command goes on after a stop, also within the training of the filters.
     """
+    if network not in ("patches", "paper"):
+        raise ValueError(f"--network must be patches or paper. Got {network}.")
     show = Show(as_json=as_json, quiet=quiet)
     if threads is not None:
         torch.set_num_threads(threads)
-    for number in range(seeds) if seed is None else [seed]:
+    numbers = list(range(seeds)) if seed is None else [seed]
+    if network == "paper":
+        if budget is not None:
+            raise ValueError("--budget is for --network patches. Use fewer --images for less time.")
+        options = StackOptions(
+            data, levels, numbers, reading, layers, controls, k, activation, rate, images, size, per_class, data_dir
+        )
+        reproduce_stacks(options, out or Path("runs/table1-paper"), show)
+        return
+    out = out or Path("runs/table1")
+    for number in numbers:
         for name in data or list(PAPER):
             loaded = None
             for n in levels or [255, 1]:

@@ -5,8 +5,9 @@ from pathlib import Path
 from harmonium.experiments.base import Experiment, read_settings
 from harmonium.experiments.faces.experiment import Faces
 from harmonium.experiments.table1.cell import Cell
+from harmonium.experiments.table1.stack_cell import StackCell
 
-EXPERIMENTS: dict[str, type[Experiment]] = {experiment.name: experiment for experiment in (Cell, Faces)}
+EXPERIMENTS: dict[str, type[Experiment]] = {experiment.name: experiment for experiment in (Cell, Faces, StackCell)}
 """The experiments by the name in their settings."""
 
 
@@ -17,4 +18,4 @@ def open_experiment(folder: str | Path) -> Experiment | None:
     return EXPERIMENTS[name].reopen(path) if name in EXPERIMENTS else None
 
 
-__all__ = ["EXPERIMENTS", "Cell", "Experiment", "Faces", "open_experiment"]
+__all__ = ["EXPERIMENTS", "Cell", "Experiment", "Faces", "StackCell", "open_experiment"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -50,11 +51,30 @@ class FeatureRecipe:
     costs: tuple[float, ...] = (1e-4, 3e-4, 1e-3, 3e-3)
 
 
+class ImageRecipe(Protocol):
+    """What a recipe says of images."""
+
+    @property
+    def border(self) -> int:
+        """The black pixels on each side."""
+        ...
+
+    @property
+    def contrast_floor(self) -> float | None:
+        """The floor of the local contrast that they are freed of; None: they keep it."""
+        ...
+
+    @property
+    def eps(self) -> float:
+        """What whitening adds to each variance."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Preparation:
     """From stored images to what the filters see: border, scale, local contrast, whitening."""
 
-    recipe: FeatureRecipe
+    recipe: ImageRecipe
     top: int = 255
     whitening: LocalWhitening | None = None
 
@@ -67,7 +87,7 @@ class Preparation:
 
 
 def fit_preparation(
-    recipe: FeatureRecipe, x: Tensor, top: int = 255, *, generator: torch.Generator | None = None
+    recipe: ImageRecipe, x: Tensor, top: int = 255, *, generator: torch.Generator | None = None
 ) -> Preparation:
     """Return the preparation of a recipe with its whitening filter fitted to training images of levels 0..`top`."""
     before = Preparation(recipe, top)
