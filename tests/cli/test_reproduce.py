@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from harmonium.cli.signals import Stopped, StopSignals
 from harmonium.data import load
 from harmonium.experiments.table1 import cell as table1
 from harmonium.experiments.table1.feature_recipe import FeatureRecipe
+from harmonium.experiments.table1.stack_recipe import StackRecipe
+from harmonium.experiments.table1.stack_recipes import STACKS
 from harmonium.learning import Training
 
 SMALL = FeatureRecipe(n_filters=8, kernel=4, n_patches=500, epochs=1, batch_size=64, grid=2)
@@ -76,3 +79,40 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
     assert isinstance(result.exception, ValueError)
     assert "Table 1 has mnist" in str(result.exception)
     assert load("moons").kind == "real"  # it exists, but is not in the table
+
+
+STACK = StackRecipe(
+    groups=(1, 1), sides=(2, 2), kernels=(3, 2), n_components=(0, 4), border=1, n_patches=300, epochs=1, costs=(0.01,)
+)
+
+
+def test_the_papers_network_and_its_controls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One cell for each source of filters, a table with the differences, and nothing done twice."""
+    monkeypatch.setitem(STACKS, "digits", STACK)
+    out = tmp_path / "stacks"
+    command = ["reproduce", "table1", "--network", "paper", "--data", "digits", "--levels", "3", "--images", "200"]
+    command += ["--layers", "1+2", "--activation", "sigmoid", "--k", "0.5", "--out", str(out)]
+    result = CliRunner().invoke(make_app(), command)
+    assert result.exit_code == 0, result.output
+    names = ("learned", "patches", "k-means", "components", "random")
+    cells = {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/evaluation.json")}
+    assert set(cells) == {f"digits-3-sigmoid-{name}-0" for name in names}
+    rows = (out / "table1.md").read_text().splitlines()[2:]
+    assert [row.split(" | ")[5] for row in rows] == list(names)
+    assert [" ± " in row.split(" | ")[8] for row in rows] == [False, True, True, True, True]
+    assert CliRunner().invoke(make_app(), command).exit_code == 0
+    assert {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/evaluation.json")} == cells
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--network", "deep"], "must be patches or paper. Got deep"),
+        (["--network", "paper", "--budget", "3"], "--budget is for --network patches"),
+        (["--network", "paper", "--data", "moons"], "Table 1 has mnist.*or a folder with a folder a class"),
+    ],
+)
+def test_what_the_networks_do_not_take(words: list[str], text: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(make_app(), ["reproduce", "table1", *words, "--out", str(tmp_path)])
+    assert isinstance(result.exception, ValueError)
+    assert re.search(text, str(result.exception))

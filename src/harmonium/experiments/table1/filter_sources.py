@@ -8,8 +8,9 @@ from torch import Tensor
 from harmonium.draws import draw_integers, draw_normal, draw_permutation
 
 SOURCES = ("learned", "patches", "k-means", "components", "random")
-"""`learned` by a machine of N-level units; `patches` of the training data as they are, at which that machine starts: the
-same network before training; `k-means`, the centers of patches; `components`, their principal ones; `random` numbers."""
+"""`learned` by a machine of N-level units; `patches` of the training data as they are, at which that machine starts:
+the same network before training; `k-means`, the centers of patches; `components`, the principal ones; `random` numbers.
+"""
 
 _ROWS = 8192
 

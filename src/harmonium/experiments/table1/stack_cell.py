@@ -137,8 +137,7 @@ class StackCell(Experiment):
         training = layer_training(self.recipe, i, y, self.units, generator=generator, callbacks=[recorder, *callbacks])
         if not recorder.run(training, on_message=say):
             return None
-        weight: Tensor = training.model.weight.detach()
-        return normalized(weight.mT)
+        return normalized(training.model.get_parameter("couplings.0.weight").detach().mT)
 
     def layer_folder(self, i: int) -> RunFolder:
         """Return the folder of the training of layer i."""

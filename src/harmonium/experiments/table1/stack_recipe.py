@@ -10,12 +10,15 @@ class StackRecipe:
     """Everything that decides the features of a data set, the units and where the filters come from excepted.
 
     Images get `border` black pixels on each side, are freed of local contrast (unless `contrast_floor` is None) and
-    whitened by a filter (`eps`). Layer l has `groups[l]` groups of `sides[l]`² filters of `kernels[l]`² pixels. They are
-    learned from patches of what the layer below gives, in the first `n_components[l]` principal components made white
-    (0: as they are), times `contrast`: in each group at most one unit is not 0 (`MaxPooled`), so that a patch is
-    explained by one filter of each group at its level. In the network all filters are there with both signs, and
-    neighbors in blocks of `pools[l]`² exclude each other. A filter of length 1 answers with z; its units are at `g((z - t)/r)` of their N levels, with t = `thresholds[l]` and r = `reaches[l]` standard
-    deviations of z. Layers are read as their averages over a `grid` x `grid` of cells, by the machine `svm`.
+    whitened by a filter (`eps`). Layer l has `groups[l]` groups of `sides[l]`² filters of `kernels[l]`² pixels. They
+    are learned from patches of what the layer below gives, in the first `n_components[l]` principal components made
+    white (0: as they are), times `contrast`. In each group at most one unit is not 0 (`MaxPooled`), so that a patch is
+    explained by one filter of each group, at its level.
+
+    In the network every filter is there with both signs, and neighbors in blocks of `pools[l]`² exclude each other. A
+    filter of length 1 answers with z; its units are at `g((z - t)/r)` of their N levels, with t = `thresholds[l]` and
+    r = `reaches[l]` standard deviations of z. Layers are read as averages over a `grid` x `grid` of cells, by the
+    machine `svm`.
     """
 
     groups: tuple[int, ...] = (2, 4)
