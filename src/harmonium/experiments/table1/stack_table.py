@@ -66,9 +66,9 @@ def _key(record: Record) -> Key:
     return data, levels, reading, layers, n_train, filters
 
 
-def _order(key: Key) -> tuple[Any, ...]:
+def _order(group: Key) -> tuple[Any, ...]:
     names = list(PAPER)
-    name, levels, reading, layers, n_train, filters = key
+    name, levels, reading, layers, n_train, filters = group
     place = names.index(name) if name in names else len(names)
     return place, name, n_train, -levels, reading, layers, SOURCES.index(filters)
 
