@@ -18,7 +18,7 @@ def paired_difference(
     tell nothing, and the error is `√(n₀₁ + n₁₀ - (n₁₀ - n₀₁)²/n) / n`.
 
     >>> paired_difference([[0, 1, 2]], [[2, 3]], 100)
-    (0.01, 0.01734...)
+    (0.01, 0.01729...)
     """
     difference = _share(one, n_test) - _share(other, n_test)
     return difference.mean().item(), (difference.var(correction=0) / n_test).sqrt().item()
