@@ -9,7 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
-WORKERS ?= 2
+# The tests of a file share what is made once for it; a third worker fills the time in which others wait.
+WORKERS ?= 3
 CODE := $(wildcard src tests examples benchmarks docs/tools setup.py)
 
 # The public data sets, where they are kept beside the checkout; tests that need them skip otherwise.
@@ -32,14 +33,14 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native
 
 test: lint types imports ## lint, types, imports, and the tests
 	@echo "== tests"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
 
 coverage: setup ## the tests with branch coverage, which takes them half as long again
 	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup --cov --cov-report=term $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov --cov-report=term $(ARGS)
 
 fast: setup ## the tests alone, stopping at the first failure
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadgroup $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadfile $(ARGS)
 
 lint: setup ## ruff: rules and format
 	@echo "== lint"

@@ -27,24 +27,7 @@ def seed_of(name: str) -> int:
 @pytest.fixture
 def generator(request: pytest.FixtureRequest) -> torch.Generator:
     """A generator seeded from the name of the test: stable, and different for each test and parameter."""
-    name = request.node.nodeid
-    for mark in request.node.iter_markers("xdist_group"):
-        name = name.removesuffix(f"@{mark.args[0]}")  # pytest-xdist writes the group behind the name
-    return torch.Generator().manual_seed(seed_of(name))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep tests that share what is made once for a file or a folder on one worker: others would make it again."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        if isinstance(item, pytest.Function):
-            known = item._fixtureinfo.name2fixturedefs
-            shared = [d[-1].baseid for d in known.values() if d[-1].scope in ("module", "session")]
-            places = [place for place in shared if place not in ("", "tests")]
-            if places:
-                item.add_marker(pytest.mark.xdist_group(min(places, key=len)))
+    return torch.Generator().manual_seed(seed_of(request.node.nodeid))
 
 
 @pytest.fixture(scope="session")
