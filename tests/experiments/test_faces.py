@@ -18,7 +18,6 @@ from harmonium.experiments import Faces, open_experiment
 from harmonium.experiments.faces import pictures as pictures_module
 from harmonium.experiments.faces.network import (
     images_of,
-    principal_machine,
     reconstruct_faces,
     sample_faces,
     top_machine,
@@ -28,6 +27,7 @@ from harmonium.experiments.faces.recipe import FaceRecipe
 from harmonium.experiments.faces.scores import draw_all, table_of_faces
 from harmonium.laws.principal import PCAGaussian
 from harmonium.learning import Callback, Training
+from harmonium.learning.starts import principal_machine
 from harmonium.models import DBN
 from harmonium.plots import write_panels
 from harmonium.runs.panels import ImageRows, Lines

@@ -250,6 +250,47 @@ def test_a_lost_part_is_noticed(part: str, tmp_path: Path) -> None:
     assert fingerprint(run.folder) != fingerprint(tmp_path / "whole")
 
 
+# --- a law for the codes of a stack with levels ----------------------------------------------------------------------
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+def test_with_a_law_of_its_codes_a_stack_of_255_levels_generates(tmp_path: Path) -> None:
+    """Samples vary as what the codes keep of digits; those of a top of 255 levels, the control, are one image."""
+    own = {"spec": "dense 60, dense 30, dense 80", "levels": 255}
+    learning = {"n_steps": 1, "n_chains": 100, "epochs": 60, "batch_size": 100}
+    drawn = {}
+    for top in ("gaussian", "multinary"):
+        run = Run.create(tmp_path / top, tiny(dbn=own | {"top": top}, training=learning))
+        train(run)
+        drawn[top] = draw(run, 200, n_steps=100).flatten(1)
+    dbn = Run.open(tmp_path / "gaussian").model()
+    assert isinstance(dbn, DBN) and dbn.shapes == [(64,), (60,), (30,), (27,), (80,)]
+    rows = run.rows("train")
+    assert rows is not None
+    kept = run.restored(dbn.reconstruct(rows, 2)).flatten(1).std(0).mean()
+    assert 0.8 < (drawn["gaussian"].std(0).mean() / kept).item() < 1.25
+    assert drawn["multinary"].std(0).mean() < 0.1 * kept
+    codes = dbn.up(rows, 3)  # centered and scaled by what the layers below have settled at
+    assert codes.mean(0).abs().mean() < 0.15 and 0.8 < codes.std(0).mean() < 1.2
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+@pytest.mark.parametrize("order", ["top-last", "greedy"])
+def test_with_a_law_it_resumes_exactly(order: str, tmp_path: Path) -> None:
+    config = tiny(dbn={"spec": "conv 4 4x4/2, dense 12, dense 10", "top": "gaussian", "order": order})
+    train(Run.create(tmp_path / "whole", config))
+    n_updates = Run.open(tmp_path / "whole").metrics()[-1]["update"]
+    stop = n_updates * 2 // 3 + 3
+    assert train(Run.create(tmp_path / "stopped", config), callbacks=[StopAt(stop)]).update == stop
+    train(Run.open(tmp_path / "stopped"))
+    assert fingerprint(tmp_path / "stopped") == fingerprint(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("own", [{"order": "together"}, {"spec": "dense 9"}, {"spec": "dense 9, conv 4 4x4/2"}])
+def test_a_law_needs_layers_that_have_settled(own: dict[str, Any], tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", tiny(dbn={"top": "gaussian"} | own))
+    with pytest.raises(ValueError, match="A Gaussian top is a law of what the layers below it have settled at"):
+        run.untrained()
+
+
 # --- what a trained run can do ---------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:

@@ -18,7 +18,6 @@ from harmonium.experiments.faces.network import (
     codes_of,
     empty_lower_network,
     empty_stack,
-    principal_machine,
     top_machine,
     with_machine,
 )
@@ -27,7 +26,7 @@ from harmonium.learning import Callback, Training
 from harmonium.learning.history import Record
 from harmonium.learning.monitors import Depths
 from harmonium.learning.objectives import PCD, Objective, Reconstruction, SummedLayers
-from harmonium.learning.starts import initialize_layers, layer_rates, principal_layers
+from harmonium.learning.starts import initialize_layers, layer_rates, principal_layers, principal_machine
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import DBN
 from harmonium.runs.atomic import write_atomic

@@ -15,7 +15,7 @@ from harmonium.data import Data
 from harmonium.evaluation.unexplained import mean_sample, unexplained
 from harmonium.learning.monitors import Depths, LayerTurns, Monitor
 from harmonium.learning.objectives import MeanFieldCD, SummedLayers
-from harmonium.learning.starts import initialize_layers, layer_rates
+from harmonium.learning.starts import initialize_layers, law_machine, layer_rates, principal_machine
 from harmonium.learning.transforms import Centering, EachLayer, Transform
 from harmonium.models import DBN, RBM
 from harmonium.models.dbn_spec import stack_of_spec, units_with_levels
@@ -30,8 +30,9 @@ from harmonium.runs.trained import Trained
 from harmonium.runs.values import SPLITS, Prepared
 from harmonium.runs.words import SPLITS as IN_WORDS
 from harmonium.runs.words import number
+from harmonium.samplers import sample
 from harmonium.samplers.from_top import sample_from_top
-from harmonium.units import Bernoulli
+from harmonium.units import Bernoulli, Gaussian
 from harmonium.units.activation import ACTIVATIONS
 
 NO_LIKELIHOOD = "none: that of a deep belief network is a sum over all of its hidden layers, which is not done here"
@@ -39,6 +40,7 @@ NO_LIKELIHOOD = "none: that of a deep belief network is a sum over all of its hi
 
 _SMALL, _FIRST_CHANNELS = 14, 16  # images are halved while they are at least so wide
 _N_START, _N_SCORED, _N_SHOWN = 512, 10_000, 16
+_LAW = 0.01  # of the learning rate, for the law of the codes
 
 _TRAINING: dict[str, Any] = {
     "n_steps": 5,
@@ -57,11 +59,13 @@ class DBNSettings(Section):
 
     `spec` names the hidden layers from below, as in "conv 16 4x4/2, conv 32 4x4/2, dense 200, dense 500"; "" chooses by
     the size of the images. All units have `levels` 0..N, 0 standing for those of the data (255 for 8-bit images), and
-    follow `activation` with the steepness `k`, 0 standing for min(1, 4/N); `top` says whether those of the top machine,
-    from which samples are drawn, are binary or multinary as well. `order`: the machines below the top learn together
-    and the top after them, or all "together", or one after another ("greedy"). `spread` is that of the fields at the
-    start (see `initialize_layers`). `training.learning_rate` is that of `layer_rates`, or with `rates` "one" that of
-    every parameter; `training.objective`, `n_steps` and `n_chains` are of the top machine: those below learn by means.
+    follow `activation` with the steepness `k`, 0 standing for min(1, 4/N). `top` is the machine that samples are drawn
+    from: binary; Gaussian below and binary above, a law of the codes, which are centered and scaled in closed form
+    (see `code_law`); or multinary as well. `order`: the machines below the top learn together and the top after them,
+    or all "together", or one after another ("greedy"). `spread` is that of the fields at the start (see
+    `initialize_layers`). `training.learning_rate` is that of `layer_rates`, or with `rates` "one" that of every
+    parameter, a hundredth of it that of a Gaussian top; `training.objective`, `n_steps` and `n_chains` are of the top
+    machine: those below learn by means.
     Hwang et al. 2020 have top "multinary", order "together", rates "one", 0.03 and the objective mean-field-cd.
     """
 
@@ -77,8 +81,9 @@ class DBNSettings(Section):
     activation: str = Field(
         default="sigmoid", description=f"What units with levels follow from 0 to N: {', '.join(ACTIVATIONS)}."
     )
-    top: Literal["binary", "multinary"] = Field(
-        default="binary", description="Units of the top machine: binary, or multinary as those below."
+    top: Literal["binary", "gaussian", "multinary"] = Field(
+        default="binary",
+        description="The top machine: binary; gaussian, a law of the codes below it; multinary, as those below.",
     )
     order: Literal["top-last", "together", "greedy"] = Field(
         default="top-last", description="Which layers learn when: top-last, together or greedy."
@@ -140,14 +145,30 @@ class DBNKind(Kind[DBNSettings]):
         own = self.own(config)
         *lower, top = (own.spec or default_spec(data.shape)).split(",")
         make = units_with_levels(data.levels or 1, k=own.k or None, activation=own.activation)
-        at_top = Bernoulli if own.top == "binary" else make
         stack: list[RBM] = []
         if lower:
             stack = stack_of_spec(",".join(lower), make(*_below(lower[0], data.shape)), make, generator=generator)
+        if own.top == "gaussian":
+            return self._with_law(stack, top, own, data, generator)
+        at_top = Bernoulli if own.top == "binary" else make
         below = (at_top if stack else make)(*_below(top, DBN(stack).shapes[-1] if stack else data.shape))
         dbn = DBN([*stack, *stack_of_spec(top, below, at_top, generator=generator)])
         initialize_layers(dbn, data.train[:_N_START].reshape(-1, *dbn.visible.shape), spread=own.spread)
         return dbn
+
+    def _with_law(self, stack: list[RBM], top: str, own: DBNSettings, data: Data, generator: torch.Generator) -> DBN:
+        """Return the stack below a machine for its codes, which is not learned, and the machine of their law."""
+        words = top.split()
+        if not stack or words[:1] != ["dense"] or own.order == "together":
+            raise ValueError(
+                'A Gaussian top is a law of what the layers below it have settled at: "dense N" above at least one '
+                f'layer, and not order "together". Got {own.spec!r}, {own.order!r}. Use order "top-last".'
+            )
+        dbn = DBN(stack)
+        initialize_layers(dbn, data.train[:_N_START].reshape(-1, *dbn.visible.shape), spread=own.spread)
+        n, n_codes = math.prod(dbn.shapes[-1]), _n_codes(math.prod(dbn.shapes[-1]))
+        codes = RBM(Gaussian(n), Gaussian(n_codes), generator=generator).requires_grad_(False)
+        return DBN([*stack, codes, law_machine(n_codes, int(words[1]), generator=generator)])
 
     def shape(self, model: DBN, data: Data) -> tuple[int, ...]:
         """Return the shape of the visible layer: flat below a dense one."""
@@ -156,7 +177,13 @@ class DBNKind(Kind[DBNSettings]):
     def optimizer(self, config: Config, model: DBN) -> torch.optim.Optimizer:
         """Return Adam or gradient descent, with a rate for each layer (see `layer_rates`) unless one is asked for."""
         section = config.training
-        groups = layer_rates(model, section.learning_rate) if self.own(config).rates == "layers" else model.parameters()
+        own, law = self.own(config), list(model[-1].parameters()) if self.own(config).top == "gaussian" else []
+        below = DBN([*model][:-2]) if law else model
+        groups: list[dict[str, Any]] = [{"params": list(below.parameters())}]
+        if own.rates == "layers":
+            groups = layer_rates(below, section.learning_rate)
+        if law:  # its codes have variance 1
+            groups.append({"params": law, "lr": section.learning_rate * _LAW})
         if section.optimizer == "adam":
             return torch.optim.Adam(groups, section.learning_rate)
         return torch.optim.SGD(groups, section.learning_rate, momentum=section.momentum)
@@ -173,15 +200,18 @@ class DBNKind(Kind[DBNSettings]):
         """
         own, epochs = self.own(config), config.training.epochs
         members = [*(MeanFieldCD() for _ in range(len(model) - 1)), contrastive(config)]
-        below, every = tuple(range(len(model) - 1)), tuple((i,) for i in range(len(model)))
+        law = own.top == "gaussian"
+        below = tuple(range(len(model) - 1 - law))
+        every = (*((i,) for i in below), (len(model) - 1,))
         top_last = (below, every[-1]) if below else every
-        groups = {"together": ((*below, len(below)),), "top-last": top_last, "greedy": every}[own.order]
+        groups = {"together": ((*below, len(model) - 1),), "top-last": top_last, "greedy": every}[own.order]
         if 0 < epochs < len(groups):
             raise ValueError(
                 f"`epochs` must be at least {len(groups)}, one for each turn of order {own.order!r}. "
                 f'Got {epochs}. Give more, or use order "together".'
             )
-        turns: list[Monitor] = [LayerTurns(groups, own.spread)] if len(groups) > 1 else []
+        fitted = (len(below), lambda z: principal_machine(z, _n_codes(z.shape[1]))) if law else None
+        turns: list[Monitor] = [LayerTurns(groups, own.spread, fitted)] if len(groups) > 1 else []
         rows = prepared.rows("train", self.shape(model, prepared.data))
         return Task(rows, SummedLayers(members=members), [Depths(), *turns], turns=len(groups))
 
@@ -190,7 +220,7 @@ class DBNKind(Kind[DBNSettings]):
     ) -> Tensor:
         """Return the means of the pixels below the ends of chains in the top machine."""
         self.refuse_class(y)
-        return sample_from_top(trained.model, n, n_steps=n_steps, generator=generator)
+        return _images(trained.model, n, n_steps, generator)
 
     def fill_in(self, trained: Trained, given: Tensor, *, n_steps: int, generator: torch.Generator) -> Tensor:
         """Raise, since its layers cannot be summed out."""
@@ -250,7 +280,7 @@ class DBNKind(Kind[DBNSettings]):
 
     def samples(self, subject: Subject) -> Panel:
         """Return images drawn from the top down."""
-        x = sample_from_top(subject.model, N_CHAINS, n_steps=subject.n_steps, generator=subject.generator)
+        x = _images(subject.model, N_CHAINS, subject.n_steps, subject.generator)
         text = (
             f"Independent chains of {subject.n_steps:,} Gibbs steps in the top machine, started from its biases alone, "
             "then down by means. Nothing was selected."
@@ -279,6 +309,20 @@ class DBNKind(Kind[DBNSettings]):
         )
         shown = Filters("filters", caption, subject.model[0], subject.image)
         return Panel("Filters", "What the first layer looks for.", [shown])
+
+
+@torch.no_grad()
+def _images(dbn: DBN, n: int, n_steps: int, generator: torch.Generator | None) -> Tensor:
+    """Return images from chains in the top machine, down by means; of a law of codes the code itself is drawn."""
+    if not isinstance(dbn[-1].visible, Gaussian):
+        return sample_from_top(dbn, n, n_steps=n_steps, generator=generator)
+    level, codes = len(dbn) - 1, sample(dbn[-1], n, n_steps=n_steps, generator=generator)
+    return dbn.down(dbn.leave(level, codes), level)
+
+
+def _n_codes(n: int) -> int:
+    """Return how many principal directions of n units are codes of the law: what the last tenth adds is noise."""
+    return n - max(1, n // 10)
 
 
 def _below(layer: str, shape: tuple[int, ...]) -> tuple[int, ...]:
