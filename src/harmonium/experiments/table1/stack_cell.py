@@ -41,7 +41,7 @@ SPLITS = ("train", "valid", "test")
 class StackCell(Experiment):
     """One cell: a data set, the units, where the filters come from, a seed and a recipe, in a folder of its own.
 
-    `images` are the first so many training images (0: all); `size` and `per_class` are for folders of pictures. The
+    `images` are the first so many training images, with half as many to choose by (0: all); `size` and `per_class` are for folders of pictures. The
     same seed draws the same whitening and patches whatever the units and the source of the filters.
     """
 
@@ -199,12 +199,12 @@ class StackCell(Experiment):
 
     def _features(self, network: DBN, levels: tuple[int, ...], reading: str, split: str) -> dict[int, Tensor]:
         """Return the features of each of these levels of a split, one row an image."""
-        x = self.train_images if split == "train" else getattr(self.data, split)
+        x = getattr(self.data, split)
         if x is None:
             raise ValueError(f"{self.data.name} has no {split} images, which the protocol needs.")
         rows = extract_features(
             network,
-            x,
+            x[: self._limit(split)],
             levels=levels,
             grid=self.recipe.grid,
             reading=reading,
@@ -220,7 +220,11 @@ class StackCell(Experiment):
         labels = getattr(self.data, f"{split}_labels")
         if labels is None:
             raise ValueError(f"{self.data.name} has no labels of its {split} images, which the protocol needs.")
-        return labels[: len(self.train_images)] if split == "train" else labels
+        return labels[: self._limit(split)]
+
+    def _limit(self, split: str) -> int | None:
+        """Return how many images of a split are used, None for all."""
+        return {"train": self.images, "valid": self.images // 2, "test": 0}[split] or None
 
     def headline(self) -> str:
         """Return the test errors."""

@@ -21,29 +21,29 @@ class StackRecipe:
     machine `svm`.
     """
 
-    groups: tuple[int, ...] = (2, 4)
-    sides: tuple[int, ...] = (8, 8)
+    groups: tuple[int, ...] = (1, 1)
+    sides: tuple[int, ...] = (6, 8)
     kernels: tuple[int, ...] = (5, 3)
     pools: tuple[int, ...] = (2, 1)
-    n_components: tuple[int, ...] = (0, 200)
-    thresholds: tuple[float, ...] = (1.0, 1.0)
+    n_components: tuple[int, ...] = (0, 100)
+    thresholds: tuple[float, ...] = (0.7, 0.7)
     reaches: tuple[float, ...] = (8.0, 8.0)
     border: int = 0
     contrast_floor: float | None = 0.03
     eps: float = 0.1
     flatness: float = 0.1
-    n_images: int = 3000
-    n_patches: int = 60_000
+    n_images: int = 2000
+    n_patches: int = 30_000
     min_spread: float = 0.0
     contrast: float = 0.1
-    epochs: int = 8
+    epochs: int = 6
     batch_size: int = 256
     learning_rate: float = 3e-3
     grid: int = 2
     root: bool = False
     svm: str = "linear"
     width: float = 1.0
-    costs: tuple[float, ...] = (3e-4, 1e-3, 3e-3)
+    costs: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
 
     def __post_init__(self) -> None:
         parts = (self.groups, self.sides, self.kernels, self.pools, self.n_components, self.thresholds, self.reaches)
