@@ -69,7 +69,8 @@ def _graded_quadrature() -> tuple[Tensor, Tensor]:
 
 
 def _relu_integral(x: Tensor) -> Tensor:
-    return torch.where(x > 1, x - 0.5, x.clamp(0, 1).square() / 2)
+    g = x.clamp(0, 1)  # 0, x²/2 and x - ½, without a choice by booleans, which takes three times as long
+    return g * (torch.maximum(x, g) - g / 2)
 
 
 def _sigmoid_slope(value: Tensor) -> Tensor:
