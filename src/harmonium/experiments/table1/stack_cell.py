@@ -41,8 +41,9 @@ SPLITS = ("train", "valid", "test")
 class StackCell(Experiment):
     """One cell: a data set, the units, where the filters come from, a seed and a recipe, in a folder of its own.
 
-    `images` are the first so many training images, with half as many to choose by (0: all); `size` and `per_class` are for folders of pictures. The
-    same seed draws the same whitening and patches whatever the units and the source of the filters.
+    `images` are the first so many training images, with half as many to choose by (0: all); `size` and `per_class` are
+    for folders of pictures. The same seed draws the same whitening and patches whatever the units and the source of the
+    filters.
     """
 
     name: ClassVar[str] = "table1-stack"
