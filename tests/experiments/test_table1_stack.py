@@ -168,7 +168,8 @@ def test_a_table_with_its_controls(digits: Data, tmp_path: Path) -> None:
     cell.data = digits
     write_panels(cell.folder, cell.sentences(), cell.settings(), cell.metrics(), cell.panels())
     assert "filters learned, errs on" in (cell.folder / "report.html").read_text()
-    assert "error" in cell.listed().score
+    listed = cell.listed()
+    assert "error" in listed.score and listed.n_epochs == listed.epochs == RECIPE.epochs
 
 
 def test_a_folder_of_classes(tmp_path: Path) -> None:

@@ -92,6 +92,11 @@ class StackCell(Experiment):
         """How many epochs each layer trains: controls do not."""
         return self.recipe.epochs if self.filters == "learned" else 0
 
+    @property
+    def n_epochs(self) -> int:
+        """The epochs done so far: all of them where the network stands; those of single layers are in their folders."""
+        return self.epochs if (self.folder / MODEL).is_file() else 0
+
     def train(self, *, callbacks: Sequence[Callback] = (), say: Message = quiet) -> bool:
         """Find the filters of each layer on what those below make of the images, the lowest first."""
         self.begin()
