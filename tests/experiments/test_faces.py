@@ -96,6 +96,15 @@ def test_the_lower_machine_is_probabilistic_pca(generator: torch.Generator) -> N
     )
 
 
+def test_as_many_components_as_values_lose_nothing(generator: torch.Generator) -> None:
+    """Codes of variance 1 that come back within a hundredth, the least of them too; one component fewer loses more."""
+    x = torch.randn(2000, 5, generator=generator) * torch.tensor([40.0, 10.0, 3.0, 1.1, 1.0]) + 100
+    whole, fewer = principal_machine(x, 5), principal_machine(x, 4)
+    torch.testing.assert_close(whole.hidden_mean(x).var(0, correction=0), torch.ones(5), rtol=1e-3, atol=0)
+    lost = [((rbm.reconstruct(x) - x).square().mean(0) / x.var(0)) for rbm in (whole, fewer)]
+    assert lost[0].max() < 0.011**2 and lost[1].max() > 0.5
+
+
 def test_more_components_than_vary_are_refused() -> None:
     with pytest.raises(ValueError, match="n_components"):
         principal_machine(torch.eye(8), 8)

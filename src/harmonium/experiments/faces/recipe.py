@@ -119,11 +119,11 @@ RECIPES: dict[str, dict[int, FaceRecipe]] = {
         size: FaceRecipe(
             layers=paper_layers(size),
             tune_epochs=epochs,
-            n_components=199,
+            n_components=200,
             epochs=250,
             minutes=minutes,
             activation="relu",
-            tune_rate=0.002,
+            tune_rate=0.0005,
         )
         for size, epochs, minutes in ((32, 2, 5), (64, 2, 16), (128, 2, 60))
     },

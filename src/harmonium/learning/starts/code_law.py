@@ -12,6 +12,8 @@ from harmonium.laws.principal import PCAGaussian
 from harmonium.models import RBM
 from harmonium.units import Bernoulli, Gaussian
 
+_OF_LEAST = 0.01
+
 
 @torch.no_grad()
 def principal_machine(x: Tensor, n_components: int) -> RBM:
@@ -20,13 +22,15 @@ def principal_machine(x: Tensor, n_components: int) -> RBM:
     Summing out h leaves the precision `1/σ² - w_i²/(σ⁴ s_i²)` of v along the i-th weight vector. It is `1/λ_i` with
     `w_i² = σ² s_i² (1 - σ²/λ_i)` along the eigenvector of the covariance with eigenvalue λ_i, where `σ²` is the mean of
     the eigenvalues left out. The spread `s_i² = 1/(λ_i/σ² - 1)` of hidden unit i gives `E[h_i | v]` variance 1 over the
-    data. `x` is `(n, *shape)`.
+    data. `x` is `(n, *shape)`. With as many components as values nothing is left out: σ² is then a hundredth of the
+    least eigenvalue, and v comes back within a hundredth.
     """
     d = math.prod(x.shape[1:])
     fitted = PCAGaussian.fit(x, n_components)
     variances, mean = fitted.variances.double(), fitted.mean.double()
     total = sum((part - fitted.mean).double().square().sum() for part in x.split(1000)) / len(x)
-    rest = ((total - variances.sum()) / max(1, d - n_components)).clamp_min(1e-9)
+    rest = (total - variances.sum()) / (d - n_components) if n_components < d else variances.min() * _OF_LEAST
+    rest = rest.clamp_min(1e-9)
     ratio = variances / rest
     if not bool((ratio > 1).all()):
         raise ValueError(
