@@ -258,7 +258,16 @@ def test_the_curve_falls(finished: Faces) -> None:
 def test_the_table_says_what_was_measured(finished: Faces) -> None:
     records = finished.score(network=PIXELS)  # read back: nothing is computed again
     table = table_of_faces(finished, records)
-    for part in ("pixels (192 features)", "400 samples", "1,000 real images", "two halves", "±", "copies", "Seed 0"):
+    for part in (
+        "pixels (192 features)",
+        "400 samples",
+        "1,000 real images",
+        "two halves",
+        "as many real images as samples",
+        "±",
+        "copies",
+        "Seed 0",
+    ):
         assert part in table
     assert records["noise"]["frechet"]["value"] > records["dbn"]["frechet"]["value"]
     assert records["dbn"]["frechet"]["floor"] < records["dbn"]["frechet"]["value"]

@@ -106,6 +106,8 @@ def test_error_covers_and_floor_is_low(generator: torch.Generator) -> None:
     assert 0.6 < typical / spread < 1.6
     floors = frechet_floor(real, generator=generator)
     assert max(floors) < 0.1 < min(score.value for score in scores)
+    few = frechet_floor(real, n_first=20, generator=generator)  # as biased as a score of twenty samples
+    assert min(few) > max(floors)
 
 
 def test_the_score_says_what_it_is(generator: torch.Generator) -> None:
@@ -128,3 +130,5 @@ def test_errors_say_what_to_do() -> None:
         frechet_score(x, x, FeatureNetwork("identity", nn.Identity(), 3))
     with pytest.raises(ValueError, match="n_halvings"):
         frechet_floor(x, n_halvings=1)
+    with pytest.raises(ValueError, match="must leave 2"):
+        frechet_floor(x, n_first=len(x) - 1)

@@ -105,15 +105,21 @@ def frechet_score(
 
 
 def frechet_floor(
-    real_features: Tensor, *, n_halvings: int = 3, generator: torch.Generator | None = None
+    real_features: Tensor, *, n_first: int | None = None, n_halvings: int = 3, generator: torch.Generator | None = None
 ) -> list[float]:
-    """Return the distance between two halves of the real images, for each of `n_halvings` random halvings."""
+    """Return the distance between two halves of the real images, for each of `n_halvings` random halvings.
+
+    With `n_first` it is the distance of so many of them to the others: what perfect samples, as many, would have.
+    """
+    n_first = (len(real_features) + 1) // 2 if n_first is None else n_first
     if n_halvings < 2:
         raise ValueError(f"`n_halvings` must be at least 2, to know how much they differ. Got {n_halvings}.")
+    if not 2 <= n_first <= len(real_features) - 2:
+        raise ValueError(f"`n_first` must leave 2 of {len(real_features)} real images at least. Got {n_first}.")
     distances = []
     for _ in range(n_halvings):
         order = draw_permutation(len(real_features), generator=generator).to(real_features.device)
-        first, second = order.tensor_split(2)
+        first, second = order[:n_first], order[n_first:]
         distances.append(frechet_distance(real_features[first], real_features[second]))
     return distances
 

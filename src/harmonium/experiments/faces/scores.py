@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from typing import Any
 
 import torch
@@ -120,6 +121,8 @@ def score_faces(run: FaceFolder, *, network: FeatureNetwork | None = None, say: 
     few = drawn["dbn"][: len(held_out)]
     copies = copy_check(few, as_floats(data.train), as_floats(held_out), generator=run.generator(6))
     records["copies"] = dataclasses.asdict(copies) | {"text": str(copies)}
+    few_real = frechet_floor(real, n_first=min(run.n_samples, len(real) - 2), generator=run.generator(12))
+    records["floor"] = {"value": statistics.mean(few_real), "error": statistics.stdev(few_real)}
     records["curve"] = _curve(run, real, network, say)
     run.write_evaluation(known | {wanted: records})
     return records
@@ -159,6 +162,9 @@ def table_of_faces(run: FaceFolder, records: dict[str, Any]) -> str:
         cells += [with_error(share[kind], share[f"{kind}_error"]) for kind in ("precision", "recall")]
         lines.append(f"| {title} | {' | '.join(cells)} | {records[name]['spread']:.2f} |")
     lines.append(f"| two halves of the real images | {with_error(score.floor, score.floor_error)} | | | |")
+    if "floor" in records:
+        floor = with_error(records["floor"]["value"], records["floor"]["error"])
+        lines.append(f"| as many real images as samples, against the others | {floor} | | | |")
     text = (
         f"{score.score} on {score.network} ({score.n_features} features): {score.n_samples:,} samples of each against "
         f"{score.n_real:,} real images; not comparable with other networks or other numbers of images. Precision and "
