@@ -16,7 +16,7 @@ from harmonium.runs.folder import EVALUATION, RunFolder
 
 COLUMNS = (
     *("data", "training images", "N", "read as", "layers", "filters", "test error", "seeds"),
-    *("above learned", "above layer 1", "paper", "CPU min a run"),
+    *("above learned", "above layer 1", "paper", "CPU min to read and fit"),
 )
 
 Record = dict[str, Any]
