@@ -56,9 +56,13 @@ def picture(rows: list[dict[str, object]]) -> Figure:
         for row in own:
             second.plot([row["seconds"]] * 2, [row["lower"], row["upper"]], color=color, linewidth=1.2)
     first.axhline(0.1, color=GRAY, linestyle="--", linewidth=1.0)
-    first.set_xscale("log")
+    for axes in (first, second):
+        axes.set_xscale("log")
+        axes.set_xticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
+        axes.minorticks_off()
     first.set_yscale("log")
-    second.set_xscale("log")
+    first.set_yticks([0.05, 0.1, 0.2, 0.4], ["0.05", "0.1", "0.2", "0.4"])
+    first.minorticks_off()
     legend(first)
     return figure
 
