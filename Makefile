@@ -9,7 +9,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
-# The tests of a file share what is made once for it; a third worker fills the time in which others wait.
+# Workers begin with whole stretches of tests, since those of a file share what is made once for it, and then steal from
+# each other; a third one fills the time in which others wait.
 WORKERS ?= 3
 CODE := $(wildcard src tests examples benchmarks docs/tools setup.py)
 
@@ -33,14 +34,14 @@ $(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native
 
 test: lint types imports ## lint, types, imports, and the tests
 	@echo "== tests"
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(ARGS)
 
 coverage: setup ## the tests with branch coverage, which takes them half as long again
 	@rm -f .coverage .coverage.*
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov --cov-report=term $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov --cov-report=term $(ARGS)
 
 fast: setup ## the tests alone, stopping at the first failure
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: setup ## ruff: rules and format
 	@echo "== lint"

@@ -172,8 +172,8 @@ def _check_given(model: EnergyModel, name: str, given: Tensor, x: Tensor) -> Non
         units.check_shape(given, "given")
         check_dtype(given, x, name="given")
         known = ~given.isnan()
-        units.check_support(torch.where(known, given, x[:1].reshape(units.shape)), "given")
         units.check_known(known, "given")
+        units.check_support(torch.where(known, given, x[:1].reshape(units.shape)), "given")
     if given.shape not in (x.shape, x.shape[1:]):
         raise ValueError(
             f"`given` must be one sample, of shape {tuple(x.shape[1:])}, or n={len(x)} of them. "
