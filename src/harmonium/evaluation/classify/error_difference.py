@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-def paired_difference(
+def error_difference(
     one: Sequence[Collection[int]], other: Sequence[Collection[int]], n_test: int
 ) -> tuple[float, float]:
     """Return `d = mean_i (e_i - e'_i)` and its standard error over test samples, `√(var_i(e_i - e'_i) / n)`.
@@ -17,7 +17,7 @@ def paired_difference(
     seeds that err on sample i. With one seed each this is McNemar's comparison: samples on which both err, or neither,
     tell nothing, and the error is `√(n₀₁ + n₁₀ - (n₁₀ - n₀₁)²/n) / n`.
 
-    >>> paired_difference([[0, 1, 2]], [[2, 3]], 100)
+    >>> error_difference([[0, 1, 2]], [[2, 3]], 100)
     (0.01, 0.01729...)
     """
     difference = _share(one, n_test) - _share(other, n_test)

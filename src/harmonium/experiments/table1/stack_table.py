@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harmonium.evaluation.classify.paired_difference import paired_difference
+from harmonium.evaluation.classify.error_difference import error_difference
 from harmonium.experiments.base import read_settings
 from harmonium.experiments.table1.cell import PAPER
 from harmonium.experiments.table1.filter_sources import SOURCES
@@ -79,5 +79,5 @@ def _difference(cells: list[Record], others: list[Record] | None) -> str:
     if not both:
         return ""
     wrong = [[cell["wrong"] for cell in group if cell["seed"] in both] for group in (cells, others or [])]
-    value, error = paired_difference(wrong[0], wrong[1], cells[0]["n_test"])
+    value, error = error_difference(wrong[0], wrong[1], cells[0]["n_test"])
     return f"{100 * value:+.2f} ± {100 * error:.2f}"

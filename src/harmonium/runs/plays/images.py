@@ -88,6 +88,14 @@ def snapped(units: Units | None, x: Tensor) -> Tensor:
     return states.to(x)[torch.bucketize(x, middle.to(x))]
 
 
+def has_images_and_hidden_layers(trained: Trained) -> bool:
+    """Return whether the model is a machine in which images go up to hidden units and down again."""
+    model = trained.model
+    return (
+        trained.image is not None and isinstance(model, BoltzmannMachine) and len(model.layers) > 1 and not model.given
+    )
+
+
 def examples(trained: Trained, n: int) -> tuple[Tensor, list[int] | None]:
     """Return held-out samples, training ones where there are no others, without missing values; and their classes."""
     data = trained.data

@@ -8,7 +8,7 @@ from harmonium.models import BoltzmannMachine
 from harmonium.models.data_weight import data_weight
 from harmonium.runs.plays.base import Move, Play, Seen, Session
 from harmonium.runs.plays.drawing import answers
-from harmonium.runs.plays.images import channels, examples, shown, to_bytes
+from harmonium.runs.plays.images import channels, examples, has_images_and_hidden_layers, shown, to_bytes
 from harmonium.runs.shades import largest_shown
 from harmonium.runs.trained import Trained
 
@@ -48,13 +48,7 @@ class Reconstructions(Play):
 
     def suits(self, trained: Trained) -> bool:
         """Return whether images go up to hidden units and down again."""
-        model = trained.model
-        return (
-            trained.image is not None
-            and isinstance(model, BoltzmannMachine)
-            and len(model.layers) > 1
-            and not model.given
-        )
+        return has_images_and_hidden_layers(trained)
 
     @torch.no_grad()
     def move(self, trained: Trained, session: Session, move: Move) -> Seen:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from harmonium.models import BoltzmannMachine
 from harmonium.runs.plays.base import Move, Play, Seen, Session, count
 from harmonium.runs.plays.drawing import N_EXAMPLES, answers, free_energies
-from harmonium.runs.plays.images import data_units, examples, shown, snapped
+from harmonium.runs.plays.images import data_units, examples, has_images_and_hidden_layers, shown, snapped
 from harmonium.runs.trained import Trained
 
 N_FRAMES = 25
@@ -23,13 +22,7 @@ class Walk(Play):
 
     def suits(self, trained: Trained) -> bool:
         """Return whether the data are images of a machine with a hidden layer."""
-        model = trained.model
-        return (
-            trained.image is not None
-            and isinstance(model, BoltzmannMachine)
-            and len(model.layers) > 1
-            and not model.given
-        )
+        return has_images_and_hidden_layers(trained)
 
     def opening(self, trained: Trained) -> Seen:
         """Return the samples to walk between."""
