@@ -224,15 +224,6 @@ def gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-@without_gradient
-def add_product(parameter: nn.Parameter, left: Tensor, right: Tensor, scale: float) -> None:
-    """Add `scale · left @ right` to the gradient of a matrix; the first product of an update makes it."""
-    if parameter.grad is None:
-        parameter.grad = torch.addmm(parameter, left, right, beta=0.0, alpha=scale)
-    else:
-        parameter.grad.addmm_(left, right, alpha=scale)
-
-
 def softplus(x: Tensor) -> Tensor:
     """Return `log(1 + e^x)`, right to the last digit: PyTorch's default drops e^{-x} above x = 20."""
     return torch.nn.functional.softplus(x, threshold=40.0)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer, small_normal
-from harmonium.types import add_product, weighted, without_gradient
+from harmonium.products import add_product, product
+from harmonium.types import weighted, without_gradient
 
 
 class Dense(Coupling):
@@ -46,8 +47,8 @@ class Dense(Coupling):
         """Return `W h` on the left layer or `vᵀW` on the right one."""
         from_, onto = (self.right, self.left) if to == 0 else (self.left, self.right)
         weight = self.weight.t() if to == 0 else self.weight
-        product = flatten_layer(others[0], from_) @ weight
-        return product if len(onto) == 1 else product.unflatten(-1, onto)
+        field = product(flatten_layer(others[0], from_), weight)
+        return field if len(onto) == 1 else field.unflatten(-1, onto)
 
     @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer, small_normal
-from harmonium.types import add_product, weighted, without_gradient
+from harmonium.products import add_product, product
+from harmonium.types import weighted, without_gradient
 
 
 class Factored(Coupling):
@@ -57,23 +58,23 @@ class Factored(Coupling):
 
     def factors(self, layer: int, x: Tensor) -> Tensor:
         """Return `x·U_f` of a layer for each factor f."""
-        return flatten_layer(x, self.shapes[layer]) @ self.filters[layer]
+        return product(flatten_layer(x, self.shapes[layer]), self.filters[layer])
 
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `Σ_f U_f (y·V_f)(z·W_f)` on x, and so on: the other two layers meet in the factors."""
         first, second = (i for i in range(3) if i != to)
-        product = self.factors(first, others[0]) * self.factors(second, others[1])
-        return (product @ self.filters[to].t()).unflatten(-1, self.shapes[to])
+        met = self.factors(first, others[0]) * self.factors(second, others[1])
+        return product(met, self.filters[to].t()).unflatten(-1, self.shapes[to])
 
     @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · x ⊗ (yV ∘ zW)` to U, and so on."""
         rows = [as_rows(x, shape) for x, shape in zip(xs, self.shapes, strict=True)]
-        products = [row @ filters for row, filters in zip(rows, self.filters, strict=True)]
+        seen = [product(row, filters) for row, filters in zip(rows, self.filters, strict=True)]
         per_row = isinstance(weight, Tensor) and weight.ndim > 0
         for i, filters in enumerate(self.filters):
             j, k = (other for other in range(3) if other != i)
-            product = products[j] * products[k]
+            met = seen[j] * seen[k]
             if per_row:
-                product = weighted(product, weight.reshape(-1))  # type: ignore[union-attr]
-            add_product(filters, rows[i].t(), product, 1.0 if per_row else float(weight))
+                met = weighted(met, weight.reshape(-1))  # type: ignore[union-attr]
+            add_product(filters, rows[i].t(), met, 1.0 if per_row else float(weight))

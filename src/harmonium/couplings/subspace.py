@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from harmonium.couplings.base import Coupling, Shapes, as_rows, as_shape, flatten_layer, small_normal
-from harmonium.types import add_product, weighted, without_gradient
+from harmonium.products import add_product, product
+from harmonium.types import weighted, without_gradient
 
 
 class Subspace(Coupling):
@@ -49,10 +50,10 @@ class Subspace(Coupling):
         """Return `Σ_jk W_ijk h_j s_jk` on x, `Σ_ik W_ijk x_i s_jk` on h, `h_j Σ_i W_ijk x_i` on S."""
         if to == 0:
             h, s = others
-            down = (h.unsqueeze(-1) * s).flatten(-2) @ self.weight.t()
+            down = product((h.unsqueeze(-1) * s).flatten(-2), self.weight.t())
             return down if len(self.lower) == 1 else down.unflatten(-1, self.lower)
         x, other = others
-        up = (flatten_layer(x, self.lower) @ self.weight).unflatten(-1, (self.n_gates, self.width))
+        up = product(flatten_layer(x, self.lower), self.weight).unflatten(-1, (self.n_gates, self.width))
         return (up * other).sum(-1) if to == 1 else up * other.unsqueeze(-1)
 
     @without_gradient

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from harmonium import workers
 from harmonium.couplings import Bias, Dense
 from harmonium.models import RBM
+from harmonium.products import add_product, product
 from harmonium.types import State, gradient, mean_difference
 from harmonium.units import Units
 
@@ -78,15 +79,18 @@ class DensePair:
     def above(self, v: Tensor) -> tuple[Phase, Tensor]:
         """Return the phase with v given and h at its means, and the field on h, `c + s(v)ᵀW`."""
         s_v = self.visible.statistic(v)
-        field = torch.mm(s_v if self._is_flat else s_v.flatten(1), self.weight)
-        field = (field if self._is_flat else field.view(-1, *self.hidden.shape)).add_(self.hidden_bias)
+        if self._is_flat:
+            field = product(s_v, self.weight, self.hidden_bias)
+        else:
+            field = product(s_v.flatten(1), self.weight).view(-1, *self.hidden.shape).add_(self.hidden_bias)
         return Phase(v, s_v, self.hidden.mean(field), workers.whole(v.shape[0])), field
 
     def below(self, h: Tensor) -> Tensor:
         """Return the field on the visible layer, `b + W s(h)`."""
         s_h = self.hidden.statistic(h)
-        field = torch.mm(s_h if self._is_flat else s_h.flatten(1), self.weight.t())
-        return (field if self._is_flat else field.view(-1, *self.visible.shape)).add_(self.visible_bias)
+        if self._is_flat:
+            return product(s_h, self.weight.t(), self.visible_bias)
+        return product(s_h.flatten(1), self.weight.t()).view(-1, *self.visible.shape).add_(self.visible_bias)
 
     def draw_hidden(self, phase: Phase, field: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw h given the v of a phase."""
@@ -111,8 +115,8 @@ class DensePair:
         h, h_model = self.hidden.statistic(positive.h), self.hidden.statistic(negative.h)
         if not self._is_flat:
             v, v_model, h, h_model = (x.flatten(1) for x in (v, v_model, h, h_model))
-        of_weight = torch.addmm(self.weight, v_model.t(), h_model, beta=0.0, alpha=1 / negative.n)
-        self.weight.grad = of_weight.addmm_(v.t(), h, alpha=-1 / positive.n)
+        add_product(self.weight, v_model.t(), h_model, 1 / negative.n)
+        add_product(self.weight, v.t(), h, -1 / positive.n)
         b, c = (mean_difference(*x, negative.n, positive.n) for x in ((v_model, v), (h_model, h)))
         self.visible_bias.grad = b if self._is_flat else b.view(self.visible.shape)
         self.hidden_bias.grad = c if self._is_flat else c.view(self.hidden.shape)
