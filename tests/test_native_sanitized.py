@@ -35,7 +35,16 @@ int main(int argc, char **argv) {
         draw_normal(a, n, seed);
         float *c = malloc(sizeof(float) * (size_t)n + 1);
         draw_step(c, a, b, 0.1f, 0.2f, n, seed);
-        free(words), free(a), free(b), free(c);
+        int8_t *bytes = malloc((size_t)n + 1);
+        int32_t *high = malloc(sizeof(int32_t) * (size_t)n + 1);
+        int64_t other;
+        for (int64_t k = 0; k < n; k++) {
+            a[k] = k % 4 == 0 ? 1e30f : k % 4 == 1 ? NAN : (float)(k % 300) - 150.0f;
+            high[k] = k % 2 ? INT32_MAX : INT32_MIN;
+        }
+        as_bytes(bytes, a, n, &other);
+        join_planes(c, high, high, 0.5, n);
+        free(words), free(a), free(b), free(c), free(bytes), free(high);
     }
     for (int64_t width = 1; width < 700; width += 99) {
         float *x = calloc((size_t)(300 * width), sizeof(float)), *out = malloc(sizeof(float) * (size_t)width);

@@ -272,3 +272,33 @@ void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n,
     for (int64_t at = 0; at < n; at += ROWS)
         rows_of(out + at * width, rows, index + at, n - at < ROWS ? n - at : ROWS, width);
 }
+
+EVERY_PROCESSOR static int bytes_of(int8_t *restrict out, const float *restrict x, int64_t n) {
+    int other = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int whole = x[k] >= -128.0f && x[k] <= 127.0f ? (int)x[k] : 0;
+        out[k] = (int8_t)whole;
+        other |= (float)whole != x[k];
+    }
+    return other;
+}
+
+/* Floats as bytes; `other` says whether some are no whole numbers from -128 to 127. */
+void as_bytes(int8_t *out, const float *x, int64_t n, int64_t *other) {
+    int found = 0;
+#pragma omp parallel for schedule(static) reduction(| : found) if (n > 4 * CHUNK)
+    for (int64_t at = 0; at < n; at += CHUNK) found |= bytes_of(out + at, x + at, n - at < CHUNK ? n - at : CHUNK);
+    *other = found;
+}
+
+EVERY_PROCESSOR static void planes_of(float *restrict out, const int32_t *restrict high, const int32_t *restrict low,
+                                      double step, int64_t n) {
+    for (int64_t k = 0; k < n; k++) out[k] = (float)(step * (256.0 * high[k] + low[k]));
+}
+
+/* step * (256 high + low), rounded once: neither product fits 32 bits. */
+void join_planes(float *out, const int32_t *high, const int32_t *low, double step, int64_t n) {
+#pragma omp parallel for schedule(static) if (n > 4 * CHUNK)
+    for (int64_t at = 0; at < n; at += CHUNK)
+        planes_of(out + at, high + at, low + at, step, n - at < CHUNK ? n - at : CHUNK);
+}

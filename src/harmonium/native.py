@@ -24,6 +24,8 @@ _ARGUMENTS = {
     "draw_bernoulli_of_field": (_POINTER, _POINTER, _LENGTH, _POINTER),
     "draw_step": (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _POINTER),
     "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
+    "as_bytes": (_POINTER, _POINTER, _LENGTH, ctypes.POINTER(_LENGTH)),
+    "join_planes": (_POINTER, _POINTER, _POINTER, ctypes.c_double, _LENGTH),
     "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
 }
 
@@ -214,6 +216,24 @@ def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
     LIBRARY.pick_rows(*pointers, n, out.numel() // max(1, n), len(rows), ctypes.byref(wrong))
     if wrong.value >= 0:
         raise IndexError(f"Row {int(index[wrong.value])} is asked for, and there are {len(rows)}.")
+    return out
+
+
+def as_bytes(x: Tensor) -> tuple[Tensor, bool] | None:
+    """Return floats as bytes, and whether all are whole numbers from -128 to 127; None if the library cannot."""
+    if LIBRARY is None or not (_within_reach(x) and x.is_contiguous()):
+        return None
+    out, other = torch.empty(x.shape, dtype=torch.int8, device="cpu"), _LENGTH(0)
+    LIBRARY.as_bytes(out.data_ptr(), x.data_ptr(), x.numel(), ctypes.byref(other))
+    return out, not other.value
+
+
+def join_planes(high: Tensor, low: Tensor, step: float) -> Tensor | None:
+    """Return `step · (256 high + low)` of 32-bit integers as floats; None if the library cannot."""
+    if LIBRARY is None or not (high.is_contiguous() and low.is_contiguous() and high.device.type == "cpu"):
+        return None
+    out = torch.empty(high.shape, dtype=torch.float32, device="cpu")
+    LIBRARY.join_planes(out.data_ptr(), high.data_ptr(), low.data_ptr(), step, out.numel())
     return out
 
 

@@ -76,7 +76,7 @@ class Estimate:
     """A number with its uncertainty: `value ± error` (one standard error), inside `[lower, upper]`.
 
     `kind` says where it comes from: `"exact"`, `"ais"`, `"reverse-ais"`, `"sandwich"`, `"tempering"`, `"bounds"`,
-    `"bethe"`, `"perturb-and-map"`. `ess` is the effective sample
+    `"bethe"`, `"perturb-and-map"`, `"bogoliubov"`. `ess` is the effective sample
     size of the weights behind it. `trusted` is False when the method itself says that the number should not be relied
     on, and `note` says why. `lower` and `upper` are statistical: they hold as often as three standard errors do.
     `at_least` and `at_most` are guaranteed, whatever any chain did. The numbers may be tensors, one entry a sample;

@@ -19,6 +19,8 @@ from harmonium.cli.options import DataDir, Json, Quiet, RunFolder, UseSeed
 from harmonium.cli.show import Show, cell
 from harmonium.cli.signals import StopSignals
 from harmonium.experiments import Experiment
+from harmonium.planes import INTEGERS
+from harmonium.products import ONEDNN
 from harmonium.runs import (
     KINDS,
     Run,
@@ -179,6 +181,8 @@ def info_command(
         **versions,
         threads=torch.get_num_threads(),
         compiled=native.LIBRARY is not None,
+        onednn=ONEDNN,
+        integers=INTEGERS,
         cuda=cuda,
         data_dir=data_dir,
         models={name: kind.summary for name, kind in KINDS.items()},
@@ -187,6 +191,8 @@ def info_command(
     show.line(", ".join(f"{name} {version}" for name, version in versions.items()))
     loops = "compiled" if native.LIBRARY else "left to PyTorch (no C compiler at installation)"
     show.line(f"{torch.get_num_threads()} threads, inner loops {loops}, CUDA {'can' if cuda else 'cannot'} be used")
+    library, rounded = "oneDNN" if ONEDNN else "PyTorch", "bytes" if INTEGERS else "floats"
+    show.line(f"products of layers by {library}, of rounded weights in {rounded}")
     show.line(f"data directory: {data_dir or 'none (choose one with --data-dir or HARMONIUM_DATA)'}")
     kinds = Table("model", "", box=None, pad_edge=False)
     for name, kind in KINDS.items():

@@ -70,6 +70,11 @@ class Coupling(nn.Module, ABC):
                     "Give the coupling the shapes of its layers."
                 )
 
+    @property
+    def multiplies_bytes(self) -> bool:
+        """Whether layers of whole numbers are multiplied as bytes."""
+        return False
+
     def gates(self, gate: int, other: int) -> bool:
         """Return whether unit j of layer `gate` meets only the entries `(j, …)` of layer `other`.
 

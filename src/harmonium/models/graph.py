@@ -56,6 +56,7 @@ class Graph:
         }
         pairs = (pair for names, _ in self.terms for pair in permutations(names, 2))
         self.tied = frozenset(pair for pair in pairs if not set(pair) & set(self.given))
+        self.multiplies_bytes = any(coupling.multiplies_bytes for _, coupling in self.terms)
         self.joint = self._gate_with_groups()
         self.blocks = _independent_blocks(tuple(self.layers), self.tied)
         if self.joint:

@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from harmonium.couplings import Bias, Coupling, Dense
+from harmonium.couplings import Bias, Coupling, Dense, Rounded
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.mean import Mean
 from harmonium.models.network_step import NetworkStep, to_network
@@ -112,6 +112,25 @@ class RBM(BoltzmannMachine):
             linear.weight.copy_((self.weight * slope.unsqueeze(1)).t())
             linear.bias.copy_(self.hidden_bias.flatten())
         return nn.Sequential(linear, Mean(copy.deepcopy(self.hidden)))
+
+    def rounded(self) -> RBM:
+        """Return a copy whose weights have 16 bits, for chains and annealing in products of bytes (`Rounded`).
+
+        It is a machine of its own, and all that is drawn or measured is exact for it; `log_z_shift` says how far its
+        log Z is from that of this one. It does not learn.
+
+        >>> RBM(Bernoulli(784), Bernoulli(500)).rounded().coupling
+        Rounded(left=(784,), right=(500,))
+        """
+        if type(self.coupling) is not Dense or self.weight.dtype != torch.float32:
+            raise ValueError(
+                f"rounded() is for a dense coupling in single precision. Got {self.coupling!r} in {self.weight.dtype}."
+            )
+        machine = RBM(copy.deepcopy(self.visible), copy.deepcopy(self.hidden), Rounded.of(self.coupling))
+        with torch.no_grad():
+            machine.visible_bias.copy_(self.visible_bias)
+            machine.hidden_bias.copy_(self.hidden_bias)
+        return machine.requires_grad_(False)
 
     def to_network(self, n_classes: int) -> nn.Sequential:
         """Return the way up as an ordinary network with an output for each class, which `fit(network, (x, y))` tunes.

@@ -22,7 +22,8 @@ class Gibbs(Sampler):
     Layers that no coupling ties are drawn at once, and so are a gate and its groups: the gate with the groups summed
     out, then the groups. A layer tied to itself is drawn site by site. The blocks come in the order of the machine's
     layers, so that a step of an RBM draws v | h and then h | v; `info["fields"]` holds the fields of the last block,
-    from which its means follow without another product; none where it is a gate with its groups.
+    from which its means follow without another product; none where it is a gate with its groups. `info["bytes"]` says
+    whether some coupling multiplied layers as bytes (`Rounded`).
 
     >>> Gibbs()
     Gibbs(clamp={})
@@ -65,7 +66,7 @@ class Gibbs(Sampler):
         fields: State = {}
         for block in machine.blocks():
             fields = self.draw_block(machine, block, state, generator=generator)
-        return state, {"fields": fields}
+        return state, {"fields": fields, "bytes": machine.graph.multiplies_bytes}
 
     def draw_block(
         self,

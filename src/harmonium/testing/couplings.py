@@ -89,6 +89,8 @@ def _check_linear(coupling: Coupling, xs: list[Tensor], batch: tuple[int, ...], 
 
 def _check_gradient(coupling: Coupling, xs: list[Tensor], batch: tuple[int, ...], generator: torch.Generator) -> None:
     parameters = dict(coupling.named_parameters())
+    if not parameters:
+        return
     weights: list[Tensor | float] = [1.0, -0.5, draw_normal(torch.empty(batch).double(), generator=generator)]
     for weight in weights:
         value = (coupling(*xs) * weight).sum()
