@@ -7,6 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from benchmarks.runner import Contender
+from harmonium.products import ONEDNN, product
+
 
 def batch_sizes(n_rows: int, batch_size: int) -> list[int]:
     """Return the sizes of the batches of an epoch: the last may be smaller."""
@@ -35,6 +38,45 @@ def contrastive_epoch(n_visible: int, n_hidden: int, n_rows: int, batch_size: in
             gradient.addmm_(down[:n].t(), up[:n], alpha=-1.0)
 
     return run
+
+
+def contrastive_epoch_by_onednn(n_visible: int, n_hidden: int, n_rows: int, batch_size: int) -> Callable[[], None]:
+    """Return a function that does the same products by the library that `harmonium.products` chose here."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(n_visible, n_hidden, generator=generator) * 0.01
+    v = torch.rand(batch_size, n_visible, generator=generator).round_()
+    h = torch.rand(batch_size, n_hidden, generator=generator)
+    sizes = batch_sizes(n_rows, batch_size)
+
+    def run() -> None:
+        for n in sizes:
+            product(v[:n], weight)
+            gradient = product(v[:n].t(), h[:n])
+            down = product(h[:n], weight.t())
+            up = product(down, weight)
+            gradient.sub_(product(down.t(), up))
+
+    return run
+
+
+def gibbs_sweeps_by_onednn(n_visible: int, n_hidden: int, n_chains: int, n_sweeps: int) -> Callable[[], None]:
+    """Return a function that does the products of sweeps by the library that `harmonium.products` chose here."""
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(n_visible, n_hidden, generator=generator) * 0.01
+    v = torch.rand(n_chains, n_visible, generator=generator).round_()
+    h = torch.rand(n_chains, n_hidden, generator=generator).round_()
+
+    def run() -> None:
+        for _ in range(n_sweeps):
+            product(h, weight.t())
+            product(v, weight)
+
+    return run
+
+
+def by_onednn(run: Callable[[], None]) -> list[Contender]:
+    """Return the bare products by oneDNN as a contender, where Harmonium makes them by it."""
+    return [Contender("bare oneDNN", run, "the floor's products by oneDNN, which ours are made by here")] * ONEDNN
 
 
 def gibbs_sweeps(n_visible: int, n_hidden: int, n_chains: int, n_sweeps: int) -> Callable[[], None]:

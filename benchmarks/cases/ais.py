@@ -33,6 +33,7 @@ def _build(n_betas: int, quick: bool, *, peer: bool) -> list[Contender]:
     return [
         Contender(FLOOR, floor, "two products a temperature: v @ W serves the weight and the next draw"),
         Contender(OURS, run, OURS_NOTE),
+        *products.by_onednn(products.gibbs_sweeps_by_onednn(n_visible, n_hidden, n_chains, n_betas - 1)),
         *others,
     ]
 
@@ -42,7 +43,7 @@ CASES = [
         "ais",
         "AIS, 784×500, 512 chains × 1,000 betas",
         functools.partial(_build, 1000, peer=False),
-        (Bar(2.0, FLOOR),),
+        (Bar(1.35, FLOOR),),
     ),
     Case(
         "ais-peers",

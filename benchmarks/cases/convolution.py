@@ -53,6 +53,6 @@ CASES = [
         "convolution",
         "convolutional CD-1, layers 3→64, 64→128, 128→256, 4×4, stride 2, from 32×32, batch 128, 30 updates, summed",
         _build,
-        (Bar(1.5, FLOOR),),
+        (Bar(1.15, FLOOR),),
     )
 ]

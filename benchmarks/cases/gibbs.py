@@ -33,6 +33,7 @@ def _build(quick: bool) -> list[Contender]:
     return [
         Contender(FLOOR, products.gibbs_sweeps(n_visible, n_hidden, n_chains, n_steps), "two products a sweep"),
         Contender(OURS, run, "`hm.sample(rbm, 1024, n_steps=100)`, the first states and the last check included"),
+        *products.by_onednn(products.gibbs_sweeps_by_onednn(n_visible, n_hidden, n_chains, n_steps)),
         *peers.installed(
             lambda: scikit_learn.gibbs(*(part.numpy() for part in parts), start.numpy(), n_steps),
             lambda: rbms.gibbs(*parts, start, n_steps),
@@ -40,4 +41,11 @@ def _build(quick: bool) -> list[Contender]:
     ]
 
 
-CASES = [Case("gibbs", "Gibbs sampling, 784×500, 1,024 chains, 100 sweeps", _build, (Bar(1.75, FLOOR),))]
+CASES = [
+    Case(
+        "gibbs",
+        "Gibbs sampling, 784×500, 1,024 chains, 100 sweeps",
+        _build,
+        (Bar(1.12, FLOOR), Bar(1.0, "scikit-learn"), Bar(1.0, "rbms")),
+    )
+]
