@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from harmonium.web import limits
 from harmonium.web.security import Access
 from harmonium.web.serve import Settings
-from tests.web.conftest import Client, served
+from tests.web.conftest import Client, served, until
 
 SECRET = "a secret outside of the folder"
 
@@ -153,6 +154,65 @@ def test_a_slow_body_is_not_waited_for(client: Client, monkeypatch: pytest.Monke
         head = f"POST /api/stop HTTP/1.1\r\nHost: {client.address}\r\nAuthorization: Bearer {client.token}\r\n"
         line.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
         assert b" 408 " in line.recv(1000)
+
+
+def test_a_body_that_drips_is_not_waited_for(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harmonium.web.security.BODY_SECONDS", 1.0)
+    host, _, port = client.address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as line:
+        head = f"POST /api/stop HTTP/1.1\r\nHost: {client.address}\r\nAuthorization: Bearer {client.token}\r\n"
+        line.sendall(f"{head}Content-Length: 100000\r\n\r\n".encode())
+        line.settimeout(0.05)
+        seen = b""
+        with contextlib.suppress(ConnectionError):
+            for _ in range(600):  # a byte each time: none of them is late
+                line.sendall(b" ")
+                with contextlib.suppress(TimeoutError):
+                    seen += line.recv(1000)
+                if seen:
+                    break
+        assert b" 408 " in seen
+
+
+def test_a_line_that_asks_for_nothing_is_closed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harmonium.web.lines.HEAD_SECONDS", 0.5)
+    for client in served(Settings(root, port=0)):
+        host, _, port = client.address.partition(":")
+        for begun in (b"", b"GET / HTTP/1.1\r\nHost: "):
+            with socket.create_connection((host, int(port)), timeout=30) as line:
+                line.sendall(begun)
+                assert line.recv(1000) == b""  # where it waited for ever before
+        line = client.connect()  # one that asks twice lives on between
+        for _ in range(2):
+            line.request("GET", "/")
+            assert line.getresponse().read()
+        line.close()
+        events = client.events()  # and so does a stream, for longer than a head may take
+        assert next(events)[0] == "runs"
+        shutil.copytree(root / "bars", root / "later")
+        assert next(data for kind, _, data in events if kind == "changes")["rows"][0]["name"] == "later"
+        events.close()
+        shutil.rmtree(root / "later")
+
+
+def answers(client: Client) -> bool:
+    try:
+        return client.get("runs")[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def test_the_number_of_lines_is_limited(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harmonium.web.lines.N_LINES", 3)
+    for client in served(Settings(root, port=0)):
+        place = client.address.partition(":")[0], int(client.address.partition(":")[2])
+        idle = [socket.create_connection(place, timeout=30) for _ in range(3)]
+        idle[0].sendall(f"GET / HTTP/1.1\r\nHost: {client.address}\r\n\r\n".encode())
+        assert b" 200 " in idle[0].recv(1000)  # those that are there are answered
+        assert not answers(client)
+        for line in idle:
+            line.close()
+        until(lambda client=client: answers(client))  # type: ignore[misc]  # others again when they have gone
 
 
 def test_the_number_of_streams_is_limited(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,17 +5,29 @@ from __future__ import annotations
 BODY_BYTES = 2**20
 """The largest body of a request."""
 
+HEAD_SECONDS = 10.0
+"""How long the head of a request may take to arrive, from the opening of the line or the first byte."""
+
 BODY_SECONDS = 10.0
-"""How long a body may take to arrive."""
+"""How long a whole body may take to arrive."""
 
 SEND_SECONDS = 30.0
 """How long a client may take to read what it is sent, before it is let go."""
+
+N_LINES = 512
+"""Connections at a time, those that have not asked for anything included."""
 
 N_REQUESTS = 256
 """Requests at a time, streams included."""
 
 N_STREAMS = 128
 """Streams of events at a time."""
+
+MOVING_SECONDS = 0.2
+"""The least time between two steps of chains that are watched: all who watch see the same ones."""
+
+LOOKS_SECOND = 50
+"""Looks in a second of all who watch together; each is told when to look again."""
 
 N_WAITING = 32
 """Computations that may wait for their turn."""

@@ -154,14 +154,14 @@ class Guard:
 
 def _limited(receive: Receive) -> Receive:
     """Return a source of messages that ends with words where a body is too large or comes too slowly."""
-    total = 0
+    total, end = 0, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def limited() -> Message:
         nonlocal total
         if total < 0:  # the body is whole: what comes is only the end of the connection
             return await receive()
         try:
-            message = await asyncio.wait_for(receive(), BODY_SECONDS)
+            message = await asyncio.wait_for(receive(), end - asyncio.get_running_loop().time())
         except TimeoutError:
             raise Refused(408, f"The request did not arrive within {BODY_SECONDS:g} seconds.") from None
         if message["type"] == "http.request":

@@ -11,6 +11,7 @@ import uvicorn
 
 from harmonium.web.app import make_app
 from harmonium.web.folder import Folder
+from harmonium.web.lines import Line
 from harmonium.web.security import LOCAL, NOTEBOOKS, Access, new_token
 from harmonium.web.watch import Watcher
 
@@ -81,7 +82,7 @@ def prepare(settings: Settings, route: str = "/") -> Serving:
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=16 * 1024,
         ws="none",
-        http="h11",
+        http=Line,
         loop="asyncio",
     )
     name = "127.0.0.1" if settings.host in _ANY else settings.host
@@ -96,6 +97,7 @@ def _bound(settings: Settings) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((settings.host, port))
+            found.listen(128)  # a browser that opens the link at once waits, where it would be refused
         except OSError as error:
             found.close()
             if port == PORT and settings.port is None:
