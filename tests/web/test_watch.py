@@ -202,6 +202,19 @@ def test_who_trains_is_seen_without_writing(root: Path) -> None:
         assert not any(threads.map(lambda _: is_locked(root / "bars"), range(400)))
 
 
+def test_a_run_that_validation_ended_is_finished(root: Path) -> None:
+    shutil.copytree(root / "bars", root / "patient")
+    run = Run.open(root / "patient")
+    training = run.config.training.model_copy(update={"epochs": 9, "patience": 3})
+    config = run.config.model_copy(update={"training": training})
+    write_atomic(root / "patient" / "config.toml", config.to_toml().encode())
+    for best, status in ((1, "finished"), (2, "stopped")):  # after four epochs
+        lines = [json.dumps({"epoch": i, "best_epoch": min(i, best)}) for i in range(1, 5)]
+        write_atomic(root / "patient" / "metrics.jsonl", "".join(f"{line}\n" for line in lines).encode())
+        assert Folder(root).row("patient")["status"] == status
+    shutil.rmtree(root / "patient")
+
+
 def test_two_hundred_runs_are_read_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for i in range(200):
         shutil.copytree(root / "moons", tmp_path / f"run-{i}", ignore=shutil.ignore_patterns("checkpoints"))

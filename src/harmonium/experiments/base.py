@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import torch
 
 from harmonium.data import Data, load
 from harmonium.learning import Callback
+from harmonium.runs.config import read_toml
 from harmonium.runs.folder import CONFIG, Listed, RunFolder
 from harmonium.runs.panels import Panel
 
@@ -110,7 +110,7 @@ class Experiment(RunFolder, ABC):
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings that are written in a folder."""
-    return tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    return read_toml(folder / CONFIG)
 
 
 def _written(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class RunFolder:
     def evaluation(self) -> dict[str, Any] | None:
         """Return the scores, or None if the run has not been evaluated."""
         path = self.folder / EVALUATION
-        return json.loads(path.read_bytes()) if path.is_file() else None
+        return _parsed(path, path.read_bytes()) if path.is_file() else None
 
     def write_evaluation(self, scores: dict[str, Any]) -> None:
         """Write the scores."""
@@ -189,7 +189,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     whole, _, _ = path.read_bytes().rpartition(b"\n")
-    return [json.loads(line) for line in whole.splitlines()]
+    return [_parsed(path, line) for line in whole.splitlines()]
+
+
+def _parsed(path: Path, content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read as JSON ({error}). Put back a whole copy.") from error
 
 
 def as_line(record: dict[str, Any]) -> bytes:

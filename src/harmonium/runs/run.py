@@ -173,8 +173,9 @@ class Run(RunFolder):
     @property
     def stopped_early(self) -> bool:
         """Whether validation data ended it before its last epoch."""
-        records, patience = self.metrics(), self.config.training.patience
-        return bool(patience and records and records[-1]["epoch"] - records[-1]["best_epoch"] >= patience)
+        patience = self.config.training.patience
+        records = self.metrics() if patience else []
+        return bool(records and records[-1]["epoch"] - records[-1]["best_epoch"] >= patience)
 
 
 def settled(config: Config) -> Config:

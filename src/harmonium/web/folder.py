@@ -165,8 +165,8 @@ def _status(opened: Run | Experiment, n_epochs: int, epochs: int, held: bool) ->
     if held:
         learns = n_epochs < epochs
         return "stopping" if learns and opened.asked_to_stop else "training" if learns else "evaluating"
-    has_model = (opened.folder / MODEL).is_file()
-    return "finished" if n_epochs >= epochs and (has_model or isinstance(opened, Experiment)) else "stopped"
+    finished = opened.finished if isinstance(opened, Run) else n_epochs >= epochs
+    return "finished" if finished else "stopped"
 
 
 def _stamp(path: Path) -> Stamp | None:

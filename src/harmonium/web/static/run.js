@@ -117,6 +117,7 @@ function watchView(place, name, words, ends) {
     },
     state: async (row) => {
       looks.refresh(row);
+      if (!row.epochs) nothing.replaceChildren(); // nothing is learned in epochs: there will be no curves
       if (row.status !== "finished" && !row.score) return fill(scores);
       const found = await get("run", { run: name }).catch(() => null);
       if (found?.lines?.length) {
@@ -147,11 +148,16 @@ function playView(place, name, words, ends) {
 
 function settingsView(place, name) {
   get("run", { run: name }).then((found) => {
-    if (!found.settings) return;
+    if (!found.settings) return fill(place, empty("The settings cannot be read", found.row?.error ?? ""));
     fill(place, h("p", { class: "soft" }, found.summary), h("div", { class: "settings" }, Object.entries(found.settings).map(([section, values]) =>
-      h("table", { class: "card" }, h("caption", {}, section), h("tbody", {}, Object.entries(values).map(([key, value]) =>
-        h("tr", {}, h("th", { scope: "row" }, key), h("td", {}, typeof value === "object" ? JSON.stringify(value) : String(value)))))))));
+      h("div", { class: "card" }, h("table", {}, h("caption", {}, section), h("tbody", {}, Object.entries(values).map(([key, value]) =>
+        h("tr", {}, h("th", { scope: "row" }, key), h("td", {}, told(value))))))))));
   }).catch((error) => failed(place, error));
   return {};
 }
 
+/** A setting in words: what is empty is a dash. */
+function told(value) {
+  const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+  return ["", "[]", "{}", "null"].includes(text) ? "–" : text;
+}
