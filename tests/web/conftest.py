@@ -20,8 +20,13 @@ from harmonium.cli.entry import run
 from harmonium.web.serve import Serving, Settings, prepare
 
 SHORT = ["--threads", "1", "--no-report", "--no-evaluate", "--quiet"]
+FILMS = [f"--set={key}" for key in ("data.options.n_samples=30", "data.options.n_frames=8", "data.options.size=6")]
+PAIRS = [f"--set={key}" for key in ("data.options.n_samples=200", "data.options.size=8", "gated-rbm.factors=4")]
 TABLE = "weight,color\n" + "\n".join(
     f"{2 + (i % 7) / 10 + 3 * (i % 2):.1f},{'red' if i % 2 else 'blue'}" for i in range(60)
+)
+RATINGS = "user,item,rating\n" + "\n".join(
+    f"{u},film {k},{1 + (u * k + u) % 5}" for u in range(15) for k in range(8) if (u + k) % 3
 )
 
 
@@ -90,8 +95,9 @@ class Client:
 
 def make_runs(root: Path) -> None:
     """Train small runs of the kinds that plays are for."""
-    table = root / "table.csv"
+    table, ratings = root / "table.csv", root / "ratings.csv"
     table.write_text(TABLE)
+    ratings.write_text(RATINGS)
     bars = ["--data", "bars-and-stripes"]
     kinds = {
         "bars": [*bars, "--n-hidden", "6", "--epochs", "4"],
@@ -99,6 +105,9 @@ def make_runs(root: Path) -> None:
         "moons": ["--data", "moons", "--model", "gaussian-rbm", "--epochs", "1", "--set", "data.options.n_samples=600"],
         "classes": ["--data", "digits", "--model", "class-rbm", "--epochs", "1", "--n-hidden", "16"],
         "table": ["--data", str(table), "--epochs", "1", "--set", "table.components=2", "--set", "table.shrinkage=0.1"],
+        "films": ["--data", "bouncing-balls", "--model", "temporal-rbm", "--epochs", "1", "--n-hidden", "5", *FILMS],
+        "pairs": ["--data", "shifted-dots", "--model", "gated-rbm", "--epochs", "1", "--n-hidden", "5", *PAIRS],
+        "ratings": ["--data", str(ratings), "--model", "ratings", "--epochs", "2", "--n-hidden", "3"],
     }
     for name, arguments in kinds.items():
         assert run(["train", *arguments, *SHORT, "-o", str(root / name)]) == 0

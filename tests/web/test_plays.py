@@ -18,13 +18,14 @@ from harmonium.runs.plays import Session
 from harmonium.runs.plays.images import from_bytes, to_bytes
 from harmonium.runs.plays.lesson import Lesson
 from harmonium.runs.trained import Trained
+from harmonium.samplers.in_time import generate
 from harmonium.types import Estimate
 from tests.web.conftest import Client
 
 
 @pytest.fixture(scope="module")
 def opened(made: Path) -> dict[str, Trained]:
-    names = ("bars", "classes", "memory", "moons", "table")
+    names = ("bars", "classes", "films", "memory", "moons", "pairs", "ratings", "table")
     return {name: Run.open(made / name).trained(rows=False) for name in names}
 
 
@@ -55,6 +56,7 @@ def test_which_plays_suit_which_runs(opened: dict[str, Trained]) -> None:
     assert suited("bars") == {"chains", "drawing", "walk", "filters", "reconstructions"}
     assert suited("classes") == suited("bars") and suited("moons") == {"plane"}
     assert suited("memory") == {"memory"} and suited("table") == {"row"}
+    assert suited("films") == {"sequel"} and suited("pairs") == {"analogy"} and suited("ratings") == {"shelf"}
 
 
 def test_a_drawing_has_the_free_energy_and_the_hidden_means_of_the_machine(opened: dict[str, Trained]) -> None:
@@ -162,6 +164,69 @@ def test_a_row_knows_what_goes_together(opened: dict[str, Trained]) -> None:
     assert "not one of its levels" in play(opened["table"], "row", {"cells": {"color": "green"}})["messages"][0]
 
 
+def test_a_film_goes_on_as_the_model_draws_it(opened: dict[str, Trained]) -> None:
+    trained = opened["films"]
+    held_out, first = trained.rows("test"), trained.model.order
+    session = Session(torch.Generator().manual_seed(3))
+    seen = play(trained, "sequel", {"film": 1, "frames": 0}, session)
+    given = held_out[1, first - 1].tolist()
+    for name in ("images", "truth"):  # the last frame that is given
+        assert from_bytes({"x": seen[name]["pixels"]}, "x", 36).tolist() == given
+    seen = play(trained, "sequel", {"film": 1, "frames": 4}, session)
+    drawn = generate(trained.model, held_out[1:2, :first], 4, generator=torch.Generator().manual_seed(3))
+    assert from_bytes({"x": seen["images"]["pixels"]}, "x", 144).tolist() == drawn.flatten().tolist()
+    assert from_bytes({"x": seen["truth"]["pixels"]}, "x", 144).tolist() == held_out[1, first:][:4].flatten().tolist()
+    assert seen["frame"] == first + 4 and not torch.equal(drawn[0], held_out[1, first:][:4])
+    assert play(trained, "sequel", {"film": 1, "frames": 2}, session)["truth"]["n"] == 8 - first - 4  # it has eight
+    assert play(trained, "sequel", {"film": 1, "frames": 2}, session)["truth"] is None
+    assert play(trained, "sequel", {"film": 2, "frames": 1}, session)["frame"] == first + 1  # another begins anew
+    with pytest.raises(ValueError, match="`film` must be a number"):
+        play(trained, "sequel", {"film": 99})
+
+
+def test_an_analogy_does_what_the_pair_does(opened: dict[str, Trained]) -> None:
+    trained = opened["pairs"]
+    pairs = trained.rows("test")
+    drawing = [int(i % 3 == 0) for i in range(64)]
+    other = 2.0 * torch.tensor([drawing]) - 1
+    outputs = []
+    for pair in (2, 3):
+        seen = play(trained, "analogy", {"pair": pair, "x": image(drawing)})
+        outputs.append(from_bytes({"x": seen["output"]["pixels"]}, "x", 64))
+        expected = trained.model.apply_analogy(pairs[pair : pair + 1, 0], pairs[pair : pair + 1, 1], other)
+        assert torch.allclose(outputs[-1], (expected[0] + 1) / 2, atol=0.003)
+    assert not torch.equal(*outputs) and seen["hidden"]["hidden"]["n"] == 5
+    with pytest.raises(ValueError, match="64 bytes"):
+        play(trained, "analogy", {"x": image([0] * 9)})
+
+
+def test_a_shelf_expects_what_the_machine_predicts(opened: dict[str, Trained]) -> None:
+    trained = opened["ratings"]
+    table = trained.data.train
+    user = next(u for u in range(len(table)) if 1 < (~table[u].isnan()).sum() < table.shape[1])
+    rated = (~table[user].isnan()).nonzero()[:, 0].tolist()
+    other = table[user].isnan().nonzero()[:, 0].tolist()
+    expected = trained.model.predict(table)[user]
+    seen = play(trained, "shelf", {"user": user})
+    assert [[i, level] for i, level, _ in seen["rated"]] == [[i, table[user, i].item()] for i in rated]
+    assert {i for i, _, _ in seen["best"]} == set(other)
+    for i, value in [(i, value) for i, _, value in seen["rated"]] + [(i, value) for i, value, _ in seen["best"]]:
+        assert value == pytest.approx(expected[i].item(), abs=1e-5)
+    assert [value for _, value, _ in seen["best"]] == sorted((value for _, value, _ in seen["best"]), reverse=True)
+    level = 1.0 if table[user, rated[0]] > 2 else 5.0
+    changed = table.clone()
+    changed[user, rated[0]], changed[user, other[0]] = level, 4.0
+    changed[user, rated[1]] = math.nan
+    move = {"user": user, "ratings": {str(rated[0]): level, str(other[0]): 4, str(rated[1]): None}}
+    after, known = play(trained, "shelf", move), trained.model.predict(changed)[user]
+    assert {i for i, _, _ in after["rated"]} == (set(rated) | {other[0]}) - {rated[1]}
+    assert all(value == pytest.approx(known[i].item(), abs=1e-5) for i, _, value in after["rated"])
+    assert not torch.equal(known, expected) and torch.equal(table.isnan(), trained.data.train.isnan())
+    for bad in ({"x": 1}, {"0": 9}, {"0": True}, {"99": 1}, [1], {"0": [1]}):
+        with pytest.raises(ValueError, match="numbers of items|Items are numbers|A rating is one of"):
+            play(trained, "shelf", {"user": user, "ratings": bad})
+
+
 def test_the_lesson_counts_right() -> None:
     lesson = Lesson()
     words = binary_words(7).float()
@@ -209,3 +274,32 @@ def test_plays_over_the_wire(client: Client) -> None:
     assert client.post("play", run="bars", play="nothing", move={})[0] == 404
     assert client.post("play", run="bars", play="chains", move=[])[0] == 400
     assert client.post("tour", session="a", move={"step": "law"})[0] == 200
+
+
+def test_all_who_watch_see_the_same_chains(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(play: str = "chains") -> tuple[int, Any]:
+        return client.get("look", run="bars", play=play)
+
+    monkeypatch.setattr("harmonium.web.opened.MOVING_SECONDS", math.inf)
+    first, second = look()[1], look()[1]  # as two windows do
+    assert first == second and first["steps"] == 100 and first["images"]["n"] == 25 and first["again"] == 0.25
+    monkeypatch.setattr("harmonium.web.opened.MOVING_SECONDS", -1.0)
+    third = look()[1]
+    assert third["steps"] == 101 and third["images"] != first["images"]
+    assert client.play("bars", "chains", {"steps": 2}, session="")["steps"] == 2  # who plays has chains of their own
+    assert look()[1]["steps"] == 102
+    assert look("filters")[1]["images"] == look("filters")[1]["images"]
+    assert look("drawing")[0] == 404 and look("nothing")[0] == 404
+    monkeypatch.setattr("harmonium.web.app.LOOKS_SECOND", 1)
+    streams = [client.events(), client.events()]
+    assert [next(stream)[0] for stream in streams] == ["runs", "runs"]
+    assert look()[1]["again"] == 2  # seconds: the more watch, the less often each looks
+    for stream in streams:
+        stream.close()
+
+
+def test_films_and_planes_are_watched_too(client: Client) -> None:
+    film = client.get("look", run="films", play="sequel")[1]
+    assert film["images"]["n"] == 1 and film["frame"] == 4  # three are given
+    plane = client.get("look", run="moons", play="plane")[1]
+    assert plane["landscape"]["n"] == 96 and len(plane["points"]) == 300

@@ -23,6 +23,7 @@ from harmonium.runs.metric_words import CAPTIONS, COUNTS, LABELS, LEVELS, PANELS
 from harmonium.web.compute import Computer
 from harmonium.web.control import Control
 from harmonium.web.folder import TROUBLE, Folder, Missing, words
+from harmonium.web.limits import LOOKS_SECOND
 from harmonium.web.opened import Models
 from harmonium.web.security import Access, Guard, Refused
 from harmonium.web.tour import Tours
@@ -31,6 +32,9 @@ from harmonium.web.watch import Watcher
 STATIC = Path(__file__).parent / "static"
 INDEX = "index.html"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+
+LEAST_SECONDS = 0.25
+"""How soon one who watches may look again."""
 
 _MAX_NAME = 1000
 
@@ -127,9 +131,10 @@ class Page:
         return answer({"plays": await self.computer.run(lambda: self.models.plays(name))})
 
     async def look(self, request: Request) -> Response:
-        """Return what a live play shows of the model as it is."""
+        """Return what is to be watched of the model, and after how many seconds to look again."""
         name, play = asked(request), request.query_params.get("play", "")
-        return answer(await self.computer.run(lambda: self.models.look(name, play)))
+        seen = await self.computer.run(lambda: self.models.look(name, play))
+        return answer({**seen, "again": max(LEAST_SECONDS, self.watcher.n_streams / LOOKS_SECOND)})
 
     async def play(self, request: Request) -> Response:
         """Make a move."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,7 +15,7 @@ from harmonium.runs.plays import Play, Session
 from harmonium.runs.trained import Trained
 from harmonium.web.compute import deadline
 from harmonium.web.folder import Folder
-from harmonium.web.limits import N_MODELS, N_SESSIONS
+from harmonium.web.limits import MOVING_SECONDS, N_MODELS, N_SESSIONS
 from harmonium.web.security import Refused
 
 
@@ -28,6 +29,14 @@ class Opened:
     plays: dict[str, Play]
 
 
+class Look(NamedTuple):
+    """What was seen last, of which version of the model, and when."""
+
+    version: Any
+    time: float
+    seen: dict[str, Any]
+
+
 class Models:
     """Opens models and keeps the last few. All of it is called from one thread."""
 
@@ -35,7 +44,7 @@ class Models:
         self.folder = folder
         self._open: OrderedDict[tuple[str, str], Opened] = OrderedDict()
         self._sessions: OrderedDict[tuple[str, ...], Session] = OrderedDict()
-        self._seen: dict[tuple[str, str], tuple[Any, dict[str, Any]]] = {}
+        self._seen: dict[tuple[str, str], Look] = {}
 
     def plays(self, name: str) -> list[dict[str, Any]]:
         """Return the plays that suit a run, each with what it begins with."""
@@ -46,16 +55,20 @@ class Models:
         ]
 
     def look(self, name: str, play: str) -> dict[str, Any]:
-        """Return what a live play shows of the model as it is; once for all who look."""
+        """Return what a play shows to those who watch: the same to all, and computed once for all of them."""
         opened = self.get(name)
         chosen = _chosen(opened, play)
-        if not chosen.live:
+        version, known = (id(opened), opened.version), self._seen.get((name, play))
+        is_new = known is None or known.version != version
+        if known is not None and not is_new and not (chosen.moving and time.monotonic() > known.time + MOVING_SECONDS):
+            return known.seen
+        session = self._session(name, str(id(opened)), play, "")  # that of all who watch: those of others have names
+        move = chosen.watched(opened.trained, session, is_new)
+        if move is None:
             raise Refused(404, f"{play} is not something to look at: it is played with moves.")
-        known = self._seen.get((name, play))
-        if known is not None and known[0] == (id(opened), opened.version):
-            return known[1]
-        seen = chosen.move(opened.trained, Session(torch.Generator().manual_seed(0)), {})
-        self._seen[name, play] = ((id(opened), opened.version), seen)
+        session.until = deadline()
+        seen = chosen.move(opened.trained, session, move)
+        self._seen[name, play] = Look(version, time.monotonic(), seen)
         while len(self._seen) > N_SESSIONS:
             self._seen.pop(next(iter(self._seen)))
         return seen
@@ -64,7 +77,7 @@ class Models:
         """Return what is seen after a move of a play that goes on."""
         opened = self.get(name)
         chosen = _chosen(opened, play)
-        carried = self._session(name, str(id(opened)), play, session)
+        carried = self._session(name, str(id(opened)), play, f"session {session}")
         carried.until = deadline()
         try:
             return chosen.move(opened.trained, carried, move)

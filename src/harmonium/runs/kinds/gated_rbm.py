@@ -21,7 +21,7 @@ from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker, monitors, objective
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import ImageRows, Panel
-from harmonium.runs.plays import Play
+from harmonium.runs.plays import Analogy, Play
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
@@ -121,8 +121,8 @@ class GatedRBMKind(Kind[GatedSettings]):
         return torch.stack([given[:, 0], drawn], 1)
 
     def plays(self) -> tuple[Play, ...]:
-        """Return nothing yet: what it does, its report shows."""
-        return ()
+        """Return the transformation of a pair, done to a drawing."""
+        return (Analogy(),)
 
     # --- scores and the report ---
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from harmonium.runs.choices import HIDDEN
 from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Bars, Histograms, Lines, Panel
-from harmonium.runs.plays import Play
+from harmonium.runs.plays import Play, Shelf
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
@@ -112,8 +112,8 @@ class RatingsKind(Kind[RatingsSettings]):
         raise ValueError("Missing ratings are not drawn but predicted: see the report, or RatingRBM.predict in Python.")
 
     def plays(self) -> tuple[Play, ...]:
-        """Return nothing yet: what it does, its report shows."""
-        return ()
+        """Return the ratings of a user, to be changed."""
+        return (Shelf(),)
 
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:
         """Return the error of predicted ratings, and how probable the true ones are, given all earlier splits."""

@@ -23,7 +23,7 @@ from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker
 from harmonium.runs.kinds.rbm import visible_units
 from harmonium.runs.outline import few_rows
 from harmonium.runs.panels import Film, ImageRows, Panel
-from harmonium.runs.plays import Play
+from harmonium.runs.plays import Play, Sequel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.trained import Trained
@@ -125,8 +125,8 @@ class TemporalRBMKind(Kind[TemporalSettings]):
         return complete(trained.model, given, n_steps=min(n_steps, _N_FRAMES), generator=generator)
 
     def plays(self) -> tuple[Play, ...]:
-        """Return nothing yet: what it does, its report shows."""
-        return ()
+        """Return the film that goes on."""
+        return (Sequel(),)
 
     # --- scores and the report ---
     def scores(self, trained: Trained, *, n_chains: int | None = None, n_betas: int | None = None) -> dict[str, Any]:

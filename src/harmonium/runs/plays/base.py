@@ -41,10 +41,15 @@ class Session:
 
 
 class Play(ABC):
-    """A play. `name` is what a page knows it by; a `live` one shows the model as it is, again after each checkpoint."""
+    """A play. `name` is what a page knows it by; a `live` one shows the model as it is, again after each checkpoint.
+
+    One that is not live may be watched, too: `watched` names the move that all who watch see together, after each
+    checkpoint, or, where it is `moving`, a few times a second.
+    """
 
     name: ClassVar[str]
     live: ClassVar[bool] = False
+    moving: ClassVar[bool] = False
 
     @abstractmethod
     def suits(self, trained: Trained) -> bool:
@@ -53,6 +58,13 @@ class Play(ABC):
     def opening(self, trained: Trained) -> Seen:
         """Return what is seen before the first move."""
         return {}
+
+    def watched(self, trained: Trained, session: Session, is_new: bool) -> Move | None:
+        """Return the next move for those who watch, `is_new` after a checkpoint; None where there is nothing to watch.
+
+        A live play shows what it shows without a move.
+        """
+        return {} if self.live else None
 
     @abstractmethod
     def move(self, trained: Trained, session: Session, move: Move) -> Seen:

@@ -29,6 +29,7 @@ class Chains(Play):
     """
 
     name = "chains"
+    moving = True
 
     def suits(self, trained: Trained) -> bool:
         """Return whether the samples are images and the model has chains."""
@@ -44,6 +45,11 @@ class Chains(Play):
             "means": machine and len(trained.model.layers) > 1,
             "origin": trained.origin,
         }
+
+    def watched(self, trained: Trained, session: Session, is_new: bool) -> Move:
+        """Return one step, a few after a checkpoint, and many at the start; means are shown where there are any."""
+        steps = 100 if not session.state else 5 if is_new else 1
+        return {"steps": steps, "means": bool(self.opening(trained)["means"])}
 
     @torch.no_grad()
     def move(self, trained: Trained, session: Session, move: Move) -> Seen:
@@ -72,6 +78,10 @@ class Samples(Play):
     def suits(self, trained: Trained) -> bool:
         """Return whether the samples are images."""
         return trained.image is not None
+
+    def watched(self, trained: Trained, session: Session, is_new: bool) -> Move:
+        """Return a draw as any other."""
+        return {}
 
     def move(self, trained: Trained, session: Session, move: Move) -> Seen:
         """Return the ends of new chains."""

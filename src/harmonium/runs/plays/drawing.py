@@ -67,7 +67,7 @@ class Drawing(Play):
             seen["free_energy"] = free[0].item()
         if isinstance(model, BoltzmannMachine) and len(model.layers) > 1:
             state = answers(model, x, label)
-            seen["hidden"] = {name: _activity(state[name]) for name in model.layers if name not in _shown_apart(model)}
+            seen["hidden"] = {name: activity(state[name]) for name in model.layers if name not in _shown_apart(model)}
             seen["mean"] = shown(trained, model.mean(model.data_layer, state))
         return seen
 
@@ -119,7 +119,7 @@ def free_energies(model: object, x: Tensor) -> Tensor | None:
         return None
 
 
-def _activity(mean: Tensor) -> Seen:
+def activity(mean: Tensor) -> Seen:
     """Return the means of one layer as bytes, from its least to its largest value; 0 to 1 where they are shares."""
     values = mean.flatten()[:N_HIDDEN].float()
     low, high = (0.0, 1.0) if values.min() >= 0 and values.max() <= 1 else (values.min().item(), values.max().item())

@@ -64,6 +64,19 @@ def shown(trained: Trained, x: Tensor) -> dict[str, Any]:
     return {"n": len(x), "shape": shape, "pixels": to_bytes(trained.restored(x.detach()), limits(trained))}
 
 
+def has_image_parts(trained: Trained) -> bool:
+    """Return whether each sample is a row of images: the frames of a film, or a pair."""
+    return len(trained.data.shape) in (3, 4) and (len(trained.data.shape) == 3 or trained.data.shape[1] in (1, 3))
+
+
+def shown_parts(trained: Trained, x: Tensor) -> dict[str, Any]:
+    """Return parts of samples that are rows of images (see `has_image_parts`) as images of a page."""
+    mean, std = trained.prepared.mean, trained.prepared.std
+    parts = x.detach().reshape(len(x), *trained.data.shape[1:])
+    parts = parts if mean is None or std is None else parts * std + mean
+    return {"n": len(x), "shape": channels(trained.data.shape[1:]), "pixels": to_bytes(parts, limits(trained))}
+
+
 def read(trained: Trained, move: Move, name: str) -> Tensor:
     """Return the image of a move as the model takes it, one sample; units with few states get the nearest of them."""
     low, high = limits(trained)

@@ -21,6 +21,7 @@ class Plane(Play):
     """`F(x)` over the window of the data, cut 12 nats above its lowest value, with the data and chains on it."""
 
     name = "plane"
+    moving = True
 
     def suits(self, trained: Trained) -> bool:
         """Return whether the data are points in the plane and the model has a free energy of them."""
@@ -30,6 +31,10 @@ class Plane(Play):
         """Return the window and the data."""
         points = trained.restored(trained.data.train[:N_POINTS].float())
         return {"window": window(trained), "data": rounded(points)}
+
+    def watched(self, trained: Trained, session: Session, is_new: bool) -> Move:
+        """Return one step, many at the start, on the landscape as it is."""
+        return {"steps": 1 if session.state else 50, "landscape": True}
 
     @torch.no_grad()
     def move(self, trained: Trained, session: Session, move: Move) -> Seen:

@@ -22,10 +22,10 @@ export function open(opening, move, ends) {
   const element = h("div", { class: "bench" },
     h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, follows ? "25 chains" : "25 samples"), steps), picture,
       h("figcaption", {}, follows ? `Independent chains from ${opening.origin}. Nothing is selected.` : "Drawn from the top of the network downwards. Nothing is selected.")),
-    h("div", { class: "card" }, h("h2", {}, "Move them"),
+    h("div", { class: "card" }, h("h2", {}, follows ? "Move them" : "Draw others"),
       h("div", { class: "tools-row" }, follows ? runButton(run) : "", action(follows ? "One step" : "Draw anew", () => step(follows ? 1 : 100)), follows ? action("100 steps", () => step(100)) : "", follows ? action("Start again", () => step(0, { restart: true })) : "", label),
       h("div", { class: "sliders" }, opening?.tempered ? heat.element : "", opening?.means ? h("label", { class: "row start" }, means, "Show the means of the pixels, not draws") : ""),
-      h("p", { class: "caption" }, "A step draws every layer once given the others. T = 1 is the model; when it is hot, chains forget what they learned and move freely; cooled again, they settle somewhere else.")));
+      h("p", { class: "caption" }, !follows ? "100 steps in the machine at the top, then once down through the layers to the pixels." : `A step ${opening.tempered ? "draws every layer once given the others. T = 1 is the model; when it is hot, chains forget what they learned and move freely; cooled again, they settle somewhere else." : "moves the pixels a little downhill in energy, with noise."}`)));
   step(follows ? 50 : 100).catch((error) => toast(error.message, true));
   return { element, pause: () => run.stop() };
 }

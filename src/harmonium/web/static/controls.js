@@ -31,3 +31,12 @@ export function newest(send) {
 export function action(text, f, props = {}) {
   return h("button", { ...props, onclick: async () => { try { await f(); } catch (error) { toast(error.message, true); } } }, text);
 }
+
+/** Buttons that choose with what a sheet is drawn on. */
+export function toolButtons(sheet, tools) {
+  const buttons = tools.map(([tool, text]) => h("button", { "data-tool": tool, "aria-pressed": String(tool === sheet.tool), onclick: () => {
+    sheet.tool = tool;
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.tool === tool));
+  } }, text));
+  return buttons;
+}

@@ -1,7 +1,7 @@
 // Draw: the hidden units light up, energy and classes change, the rest is filled in.
 
 import { fill, h, loop, runButton, share, short, toast } from "./dom.js";
-import { action, newest, temperature } from "./controls.js";
+import { action, newest, temperature, toolButtons } from "./controls.js";
 import { base64, bytes, canvas, color, drawGrid, onScheme, strip } from "./pictures.js";
 import { Sketch } from "./sketch.js";
 
@@ -28,11 +28,7 @@ export function open(opening, move, ends) {
   const counted = h("span", { class: "soft numbers" });
   const run = loop(ends, 12, async () => { try { await step(1); } catch (error) { toast(error.message, true); return false; } });
 
-  const tools = [["ink", "Draw"], ["erase", "Erase"], ...(opening.can_fill ? [["forget", "Leave open"]] : [])].map(([tool, text]) =>
-    h("button", { "aria-pressed": String(tool === "ink"), onclick: (event) => {
-      sheet.tool = tool;
-      for (const other of event.target.parentNode.querySelectorAll("[data-tool]")) other.setAttribute("aria-pressed", String(other === event.target));
-    }, "data-tool": tool }, text));
+  const tools = toolButtons(sheet, [["ink", "Draw"], ["erase", "Erase"], ...(opening.can_fill ? [["forget", "Leave open"]] : [])]);
   const file = h("input", { type: "file", accept: "image/*", hidden: true, onchange: (event) => { if (event.target.files[0]) sheet.take(event.target.files[0]); } });
   const halves = h("select", { "aria-label": "Leave a part open", onchange: (event) => {
     const half = HALVES[Number(event.target.value)];
@@ -113,11 +109,11 @@ export function showClasses(place, classes) {
   fill(place.querySelector("ul"), classes.map((p, i) => h("li", { class: i === best ? "best" : "" }, h("span", {}, String(i)), h("meter", { min: 0, max: 1, value: p, "aria-label": `class ${i}` }), h("output", {}, share(p)))));
 }
 
-function showHidden(place, layers) {
+export function showHidden(place, layers) {
   place.hidden = false;
+  const columns = Math.ceil(Math.sqrt(2.6 * Math.max(...Object.values(layers).map((layer) => layer.n)))); // units of all layers are as large
   fill(place, h("h2", {}, "Hidden units"), Object.entries(layers).map(([name, layer]) => {
     const values = bytes(layer.values);
-    const columns = Math.ceil(Math.sqrt(layer.n * 2.6));
     const picture = canvas(`${layer.n} hidden units; ${values.filter((v) => v > 127).length} are on`);
     const [cell, gap] = [10, 2];
     picture.width = columns * (cell + gap) - gap;
@@ -133,6 +129,6 @@ function showHidden(place, layers) {
       c.fillStyle = on;
       c.fillRect(x, y, cell, cell);
     });
-    return h("figure", { class: "units" }, picture, h("figcaption", {}, `${Object.keys(layers).length > 1 ? `${name}: ` : ""}${layer.n < layer.of ? `${layer.n} of ` : ""}${layer.of} units, bright where they are on${layer.high > 1 || layer.low < 0 ? ` (${short(layer.low)} to ${short(layer.high)})` : ""}.`));
+    return h("figure", { class: "units" }, picture, h("figcaption", {}, `${Object.keys(layers).length > 1 ? `${name.replace("_", " ")}: ` : ""}${layer.n < layer.of ? `${layer.n} of ` : ""}${layer.of} units, bright where they are on${layer.high > 1 || layer.low < 0 ? ` (${short(layer.low)} to ${short(layer.high)})` : ""}.`));
   }));
 }

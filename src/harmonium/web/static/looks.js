@@ -1,6 +1,6 @@
 // The model as it is, while it learns: samples that move, filters, reconstructions, the landscape.
 
-import { get, newSession, post } from "./api.js";
+import { get } from "./api.js";
 import { calm, fill, h, loop, runButton, short } from "./dom.js";
 import { canvas, drawGrid } from "./pictures.js";
 import { PlaneView } from "./plane.js";
@@ -11,7 +11,6 @@ export class Looks {
   constructor(name, ends) {
     Object.assign(this, { name, ends, version: "", last: 0, views: null, opening: false });
     this.element = h("section", { class: "looks grid", "aria-label": "The model as it is now" });
-    this.session = newSession();
   }
 
   /** Look again where the model has changed. */
@@ -41,7 +40,7 @@ export class Looks {
 
   async open() {
     const { plays } = await get("plays", { run: this.name });
-    const makers = { chains: this.chains, samples: this.chains, plane: this.plane, filters: this.filters, reconstructions: this.rebuilt };
+    const makers = { chains: this.chains, samples: this.samples, plane: this.plane, sequel: this.sequel, memory: this.memory, filters: this.filters, reconstructions: this.rebuilt };
     const views = plays.filter((play) => makers[play.name]).map((play) => makers[play.name].call(this, play));
     fill(this.element, views.map((view) => view.element));
     return views;
@@ -49,43 +48,51 @@ export class Looks {
 
   look(play) { return get("look", { run: this.name, play }); }
 
+  /** Look again and again, as often as the server has time for all who watch. */
+  moving(play, draw) {
+    const look = async () => { const found = await this.look(play); draw(found); return found.again; };
+    const run = loop(this.ends, 4, async () => {
+      try { const again = await look(); await new Promise((done) => setTimeout(done, 1000 * again - 250)); } catch { return false; }
+    });
+    let begun = false;
+    return { run, look: async () => { if (!run.on) await look(); if (!begun && !calm.matches) run.start(); begun = true; } };
+  }
+
   chains(play) {
     const picture = canvas("samples of the model");
     const steps = h("span", { class: "soft numbers" });
-    const move = async (n) => {
-      const found = await post("play", { run: this.name, play: play.name, session: this.session, move: { steps: n, n: 25, ...(play.opening?.means ? { means: true } : {}) } });
-      drawGrid(picture, found.images, 5);
-      if (found.steps !== undefined) steps.textContent = `step ${short(found.steps)}`;
-    };
-    const run = loop(this.ends, 4, async () => { try { await move(1); } catch { return false; } });
-    let begun = false;
-    const button = runButton(run, "Move");
-    const caption = play.name === "chains"
-      ? `25 chains from ${play.opening.origin}${play.opening.means ? "; shown are the means of the pixels" : ""}. Nothing is selected.`
-      : "Samples, drawn anew with each checkpoint.";
-    return {
-      element: h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Samples"), steps, play.name === "chains" ? button : ""), picture, h("figcaption", {}, caption)),
-      look: async () => {
-        await move(begun ? 5 : 100);
-        if (!begun && play.name === "chains" && !calm.matches) run.start();
-        begun = true;
-      },
-    };
+    const { run, look } = this.moving("chains", (found) => { drawGrid(picture, found.images, 5); steps.textContent = `step ${short(found.steps)}`; });
+    const caption = `25 chains from ${play.opening.origin}${play.opening.means ? "; shown are the means of the pixels" : ""}. Nothing is selected.`;
+    return { element: h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Samples"), steps, runButton(run, "Move")), picture, h("figcaption", {}, caption)), look };
+  }
+
+  samples() {
+    const picture = canvas("samples of the model");
+    return { element: h("figure", { class: "card" }, h("h2", {}, "Samples"), picture, h("figcaption", {}, "Drawn anew with each checkpoint. Nothing is selected.")),
+      look: async () => { drawGrid(picture, (await this.look("samples")).images, 5); } };
   }
 
   plane(play) {
     const view = new PlaneView(play.opening, this.ends);
-    const move = (values) => post("play", { run: this.name, play: "plane", session: this.session, move: { n: 300, ...values } });
-    const run = loop(this.ends, 4, async () => { try { view.draw(await move({ steps: 1 })); } catch { return false; } });
-    let begun = false;
+    const { run, look } = this.moving("plane", (found) => view.draw(found));
+    return { element: h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Energy landscape and chains"), runButton(run, "Move")), view.element,
+      h("figcaption", {}, "F(x): dark is low, where the model expects data. Orange: data. White: chains.")), look };
+  }
+
+  sequel(play) {
+    const picture = canvas("a film that the model draws, frame by frame");
+    const counted = h("span", { class: "soft numbers" });
+    const { run, look } = this.moving("sequel", (found) => { drawGrid(picture, found.images, 1); counted.textContent = `frame ${short(found.frame)}`; });
+    return { element: h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Film"), counted, runButton(run, "Move")), picture,
+      h("figcaption", {}, `The first ${play.opening.given} frames are those of a held-out film; each one after is drawn given those before. Begun anew with each checkpoint.`)), look };
+  }
+
+  memory(play) {
+    const picture = canvas("the patterns that are stored");
+    const { patterns, n_units: n } = play.opening;
     return {
-      element: h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "Energy landscape and chains"), runButton(run, "Move")), view.element,
-        h("figcaption", {}, "F(x): dark is low, where the model expects data. Orange: data. White: chains.")),
-      look: async () => {
-        view.draw(await move({ steps: begun ? 1 : 50, landscape: true }));
-        if (!begun && !calm.matches) run.start();
-        begun = true;
-      },
+      element: h("figure", { class: "card" }, h("h2", {}, "What is stored"), picture, h("figcaption", {}, `${patterns.n} patterns in ${n} units.`)),
+      look: async () => { drawGrid(picture, patterns, Math.min(5, patterns.n)); },
     };
   }
 

@@ -1,7 +1,7 @@
 // A memory: store what is drawn, spoil it, watch it come back with its energy.
 
 import { fill, h, loop, runButton, share, short, toast } from "./dom.js";
-import { action } from "./controls.js";
+import { action, toolButtons } from "./controls.js";
 import { base64, bytes, color, onScheme, strip } from "./pictures.js";
 import { Sketch } from "./sketch.js";
 
@@ -67,10 +67,7 @@ export function open(opening, move, ends) {
   });
   const element = h("div", { class: "bench" },
     h("div", {}, sheet.canvas,
-      h("div", { class: "tools-row" }, [["ink", "Draw"], ["erase", "Erase"]].map(([tool, text]) => h("button", { "data-tool": tool, "aria-pressed": String(tool === "ink"), onclick: (event) => {
-        sheet.tool = tool;
-        for (const other of event.target.parentNode.querySelectorAll("[data-tool]")) other.setAttribute("aria-pressed", String(other === event.target));
-      } }, text)), h("button", { onclick: () => { path = []; sheet.clear(); } }, "Clear")),
+      h("div", { class: "tools-row" }, toolButtons(sheet, [["ink", "Draw"], ["erase", "Erase"]]), h("button", { onclick: () => { path = []; sheet.clear(); } }, "Clear")),
       h("div", { class: "card" }, h("div", { class: "tools-row" }, action("Store it", () => { path = []; return see({ action: "store" }); }), action("Spoil it", () => { path = []; run.stop(); return see({ action: "spoil", share: Number(share_.value) / 100 }); }), runButton(run, "Recall"), action("One sweep", () => see({ action: "recall", ...beta() }, true))),
         h("div", { class: "sliders" }, h("label", { class: "field" }, h("span", {}, "Share of pixels to spoil ", spoiled), share_), h("label", { class: "field" }, h("span", {}, "Temperature ", heat), cold)))),
     h("div", { class: "stack" },

@@ -44,7 +44,7 @@ export function imageData(pixels, [channels, rows, columns], start = 0, shade = 
   return data;
 }
 
-/** Draw images side by side into a canvas, `columns` in a row, a narrow gap between; small images are made larger. */
+/** Draw images (`values`, or `pixels` in base64) into a canvas, `columns` in a row, a narrow gap between; small ones are made larger. */
 export function drawGrid(canvas, images, columns, shade = "gray") {
   const [, tall, wide] = images.shape;
   const scale = Math.max(1, Math.ceil(24 / Math.max(tall, wide)));
@@ -56,7 +56,7 @@ export function drawGrid(canvas, images, columns, shade = "gray") {
   const context = canvas.getContext("2d");
   context.imageSmoothingEnabled = false;
   const one = new OffscreenCanvas(wide, tall);
-  const pixels = bytes(images.pixels);
+  const pixels = images.values ?? bytes(images.pixels);
   for (let i = 0; i < images.n; i += 1) {
     one.getContext("2d").putImageData(imageData(pixels, images.shape, i * size, shade), 0, 0);
     const at = [(i % columns) * (wide * scale + gap), Math.floor(i / columns) * (tall * scale + gap)];
@@ -82,6 +82,11 @@ export function strip(images, label, onpick, names = null) {
     return h("button", { class: "thumb", "aria-label": text, title: text, onclick: () => onpick(i, pixels.slice(i * size, (i + 1) * size)) }, picture);
   });
   return h("div", { class: "strip", role: "group", "aria-label": `${label}s to pick from` }, buttons);
+}
+
+/** Show which button of a strip is chosen. */
+export function mark(place, chosen) {
+  [...place.children].forEach((button, i) => button.setAttribute("aria-pressed", String(i === chosen)));
 }
 
 /** A color of the page, for canvases. */

@@ -11,6 +11,9 @@ const PLAYS = {
   plane: ["Plane", () => import("./plane-play.js")],
   memory: ["Memory", () => import("./memory.js")],
   row: ["Fill in a row", () => import("./row.js")],
+  sequel: ["Film", () => import("./sequel.js")],
+  analogy: ["Analogy", () => import("./analogy.js")],
+  shelf: ["Ratings", () => import("./shelf.js")],
 };
 
 /** Open the plays of a run; returns what wants to know of a new checkpoint. */

@@ -38,13 +38,13 @@ export function open(opening, move) {
     }
     ask();
   };
-  const table = h("table", { class: "cells" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "column"), h("th", { scope: "col" }, "your value"), h("th", { scope: "col" }, "what the model expects"))),
+  const table = h("table", { class: "cells filled" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "column"), h("th", { scope: "col" }, "your value"), h("th", { scope: "col" }, "what the model expects"))),
     h("tbody", {}, opening.columns.map((column) => {
       guesses.set(column.name, h("td", { class: "guess" }));
       return h("tr", {}, h("th", { scope: "row" }, column.name), h("td", {}, input(column)), guesses.get(column.name));
     })));
   const element = h("div", { class: "bench wide-left" },
-    h("div", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "A row"), h("button", { onclick: () => put({}) }, "Empty"), h("button", { onclick: () => put(opening.typical) }, "A typical row")), table, messages),
+    h("div", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "A row"), h("div", { class: "tools-row" }, h("button", { onclick: () => put(opening.typical) }, "A typical row"), h("button", { onclick: () => put({}) }, "Empty"))), table, messages),
     h("section", { class: "card", "aria-live": "polite" }, h("h2", {}, "Its score"), score));
   ask();
   return { element };

@@ -60,7 +60,7 @@ export async function show(place, _rest, ends) {
     compare.textContent = `Compare ${chosen.size}`;
     compare.href = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`;
   };
-  const table = h("table", { class: "runs" },
+  const table = h("table", { class: "runs listed" },
     h("thead", {}, h("tr", {}, h("td", {}), ["run", "data, model, size", "epochs", "score", "what varies", "status"].map((t) => h("th", { scope: "col" }, t)))),
     h("tbody", {}));
   const draw = () => {

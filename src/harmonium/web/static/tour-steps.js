@@ -227,6 +227,7 @@ async function fillStep(place, move, ends) {
 async function estimateStep(place, move, ends) {
   const rows = [];
   const list = h("tbody", {});
+  const early = h("p", { class: "soft" });
   const temperatures = h("select", { "aria-label": "Temperatures" }, [2, 5, 10, 30, 100, 300, 1000].map((n) => h("option", { value: n }, `${n} temperatures`)));
   const go = async () => {
     const seen = await move({ step: "estimate", temperatures: Number(temperatures.value), chains: 32 });
@@ -235,10 +236,11 @@ async function estimateStep(place, move, ends) {
     fill(list, rows.slice(-8).reverse().map(([n, one]) => h("tr", {}, h("th", { scope: "row" }, `${n}`), h("td", {}, number(one.below)), h("td", {}, number(one.above)), h("td", {}, h("b", {}, one.exact.toFixed(2))))));
     const at = [...temperatures.options].findIndex((option) => option.value === temperatures.value);
     temperatures.selectedIndex = Math.min(temperatures.options.length - 1, at + 1);
+    early.textContent = seen.updates < 200 ? "The machine has hardly learned yet, and what is simple is easy to estimate: go back to Learning, press Learn, and come again." : "";
     place.dataset.rows = rows.length;
   };
   fill(place, h("div", { class: "stack" }, card(h("div", { class: "tools-row" }, temperatures, action("Estimate log Z", go, { class: "primary" })),
-    h("table", { class: "cells estimates" }, h("thead", {}, h("tr", {}, ["temperatures", "from below: heating up to the model", "from above: back down", "counted"].map((text) => h("th", { scope: "col" }, text)))), list)),
+    h("table", { class: "cells estimates" }, h("thead", {}, h("tr", {}, ["temperatures", "from below: heating up to the model", "from above: back down", "counted"].map((text) => h("th", { scope: "col" }, text)))), list), early),
   card(h("h2", {}, "Where to go from here"), h("p", {}, "A machine of 784 pixels and 500 hidden units has 2⁵⁰⁰ terms in Z. The same sandwich says what its likelihood is, and how far to trust it:"), h("pre", { tabindex: "0" }, "harmonium train --data digits --binarize threshold\nharmonium train --data moons --model gaussian-rbm\nharmonium logz RUN --method all"), h("p", {}, "What you train appears among the ", h("a", { href: "#/" }, "runs"), ", live."))));
   await go();
 }

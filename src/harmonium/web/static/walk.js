@@ -2,7 +2,7 @@
 
 import { h, loop, runButton, short } from "./dom.js";
 import { newest } from "./controls.js";
-import { bytes, canvas, color, imageData, onScheme, strip } from "./pictures.js";
+import { bytes, canvas, color, imageData, mark, onScheme, strip } from "./pictures.js";
 
 export function open(opening, move, ends) {
   const chosen = { from: 0, to: Math.min(opening.examples.n - 1, 5) };
@@ -53,7 +53,6 @@ export function open(opening, move, ends) {
     mark(found, chosen[name]);
     return found;
   };
-  const mark = (place, i) => [...place.children].forEach((button, k) => button.setAttribute("aria-pressed", String(k === i)));
   const element = h("div", { class: "bench" },
     h("figure", { class: "card" }, h("div", { class: "row" }, h("h2", {}, "The walk"), said, runButton(run, "Walk")), picture, slider, hills,
       h("figcaption", {}, "Hidden means move in a line from one sample to the other; shown is what they expect of the pixels. Below: the free energy on the way.")),
