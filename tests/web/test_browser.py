@@ -5,6 +5,7 @@ Chromium of the distribution, driven by Playwright; where there is none the test
 
 from __future__ import annotations
 
+import http.server
 import shutil
 import threading
 import warnings
@@ -18,6 +19,7 @@ import pytest
 from harmonium.learning import Callback, Training
 from harmonium.learning.monitors import HealthWarning
 from harmonium.runs import Run, train
+from harmonium.web.launch import launch
 from tests.web.conftest import Client, until
 
 playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright (extra dev)")
@@ -178,6 +180,34 @@ def test_stop_and_resume(window: Window, root: Path, training: str) -> None:
     window.troubles[:] = [text for text in window.troubles if "Failed to load" not in text]  # it is gone: refused
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("config.toml", b"no settings [", {"": "config.toml", "/play": "config.toml", "/settings": "cannot be read"}),
+        ("model.safetensors", b"\0" * 30, {"": "model.safetensors", "/play": "model.safetensors"}),
+        ("data.json", b"[1", {"": "data.json", "/play": "data.json"}),
+        ("metrics.jsonl", b"\xff\n{\n", {"/play": "metrics.jsonl", "/settings": "bars-and-stripes"}),
+        ("evaluation.json", b"{", {"": "evaluation.json", "/play": "evaluation.json"}),
+        ("model.safetensors", None, {"/play": "No model yet"}),
+        ("metrics.jsonl", None, {"": "Nothing measured yet"}),
+    ],
+)
+def test_a_broken_run_is_no_blank_page(
+    window: Window, root: Path, file: str, content: bytes | None, told: dict[str, str]
+) -> None:
+    folder = root / "damaged"
+    shutil.copytree(root / "bars", folder)
+    (folder / file).unlink(missing_ok=True)
+    if content is not None:
+        (folder / file).write_bytes(content)
+    for tab, words in told.items():
+        window.go(f"/run/damaged{tab}")
+        until(lambda words=words: words in window.page.inner_text("main"))  # type: ignore[misc]
+    shutil.rmtree(folder)
+    until(lambda: "This run is gone" in window.page.inner_text("main"))
+    window.troubles[:] = [text for text in window.troubles if "Failed to load" not in text]  # what is refused
+
+
 def test_compare(window: Window) -> None:
     window.go("/")
     window.wait("[data-ready]")
@@ -274,6 +304,31 @@ def test_row(window: Window) -> None:
     window.accessible()
 
 
+def test_film_analogy_and_shelf(window: Window) -> None:
+    place = "div[data-play] [data-moves]"
+    open_play(window, "films", "sequel", "Film")
+    before = window.page.inner_text("main")
+    window.changes(place, "moves", lambda: window.click("One frame"))
+    window.changes(place, "moves", lambda: window.click("Run"))
+    window.click("Pause")
+    assert "frame" in before and window.page.inner_text("main") != before
+    window.changes(place, "moves", lambda: window.page.get_by_label("film 2", exact=True).click())
+    window.accessible()
+    open_play(window, "pairs", "analogy", "Analogy")
+    window.changes(place, "moves", lambda: stroke(window))
+    window.changes(place, "moves", lambda: window.page.get_by_label("pair 3", exact=True).click())
+    assert "5 units" in window.page.inner_text(".units figcaption")
+    window.accessible()
+    open_play(window, "ratings", "shelf", "Ratings")
+    n = len(window.page.query_selector_all("tbody tr"))
+    unrated = window.page.inner_text(".shelf li span")
+    window.page.fill("input[aria-label='Item to rate']", unrated)
+    window.changes(place, "moves", lambda: window.page.select_option("select[aria-label='Its rating']", label="5"))
+    until(lambda: len(window.page.query_selector_all("tbody tr")) == n + 1)
+    assert window.page.inner_text("tr.changed th") == unrated
+    window.accessible()
+
+
 TOUR: dict[int, tuple[str, Callable[[Window], Any]]] = {
     1: ("energy", lambda w: w.click("visible unit 1: 0")),
     2: ("entropy", lambda w: w.page.fill("input[type=range]", "0")),
@@ -307,7 +362,13 @@ def test_a_phone_in_the_dark(browser: Any, client: Client, window: Window) -> No
         "/run/classes/play": "div[data-play=drawing] [data-moves]",
         "/run/moons/play": "div[data-play=plane] [data-moves]",
         "/run/memory/play": "div[data-play=memory] [data-moves]",
+        "/run/memory": ".looks[data-version] figure",
+        "/run/bars/settings": ".settings table",
         "/run/table/play": "div[data-play=row] [data-moves]",
+        "/run/films": ".looks[data-version] figure",
+        "/run/films/play": "div[data-play=sequel] [data-moves]",
+        "/run/pairs/play": "div[data-play=analogy] [data-moves]",
+        "/run/ratings/play": "div[data-play=shelf] [data-moves]",
         "/compare/bars/moons": "figure .chart canvas",
         "/tour/5": ".stage[data-mass]",
     }.items():
@@ -328,6 +389,38 @@ def test_who_has_no_key_is_told(browser: Any, client: Client, window: Window) ->
     page.goto(f"http://{client.address}/#/nowhere")
     until(lambda: "There is no such page" in page.inner_text("main"))
     context.close()
+
+
+@pytest.mark.parametrize("notebook", [True, False])
+def test_inside_the_cell_of_a_notebook(browser: Any, made: Path, window: Window, notebook: bool) -> None:
+    """A page at another port of this computer shows ours in a frame; only one that was opened for notebooks."""
+    page = launch(made, run="bars", notebook=notebook)
+
+    class Cell(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(f"<!doctype html><title>cell</title>{page._repr_html_()}".encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cell) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        context = browser.new_context(viewport=WIDE)
+        cell, errors = context.new_page(), list[str]()
+        cell.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+        cell.goto(f"http://localhost:{server.server_port}/")
+        inside = cell.frame_locator("iframe")
+        if notebook:
+            inside.locator(".chart canvas").first.wait_for(timeout=120_000)
+            assert "bars" in inside.locator("h1").inner_text() and not [e for e in errors if "favicon" not in e]
+        else:
+            until(lambda: any("frame-ancestors" in text for text in errors))
+        context.close()
+        server.shutdown()
+    page.close()
 
 
 def test_axe_can_complain(browser: Any, client: Client, window: Window) -> None:

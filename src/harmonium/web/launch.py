@@ -52,7 +52,9 @@ def launch(
     )
     line = process.stdout.readline() if process.stdout is not None else ""
     if not line:
-        raise ValueError(f"The page of {folder} could not be served: its process ended with code {process.wait()}.")
+        with process:  # which waits for its end
+            pass
+        raise ValueError(f"The page of {folder} could not be served: its process ended with code {process.returncode}.")
     link = str(json.loads(line)["link"])
     if run is not None:
         link = link.replace("#/?", f"#/run/{quote(run, safe='')}?")
