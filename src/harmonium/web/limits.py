@@ -29,8 +29,8 @@ MOVING_SECONDS = 0.2
 LOOKS_SECOND = 50
 """Looks in a second of all who watch together; each is told when to look again."""
 
-N_WAITING = 32
-"""Computations that may wait for their turn."""
+N_WAITING = 128
+"""Computations that may wait for their turn: as many as windows, which may all open at once."""
 
 COMPUTE_SECONDS = 2.0
 """How long one move of a play may compute; chains stop where they are then."""

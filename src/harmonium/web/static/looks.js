@@ -7,6 +7,9 @@ import { PlaneView } from "./plane.js";
 
 const LEAST = 3000; // milliseconds between two looks: pictures are for eyes
 
+/** Whether the server had no time now: it is worth trying again. */
+const isBusy = (error) => error.status === 429 || error.status === 408;
+
 export class Looks {
   constructor(name, ends) {
     Object.assign(this, { name, ends, version: "", last: 0, views: null, opening: false });
@@ -33,6 +36,7 @@ export class Looks {
       if (this.ends.over) return;
       this.views = null;
       fill(this.element, h("p", { class: "soft" }, error.message));
+      if (isBusy(error)) { this.version = ""; this.timer = setTimeout(() => { if (!this.ends.over) this.refresh(row); }, LEAST); }
     } finally {
       this.opening = false;
     }
@@ -52,7 +56,7 @@ export class Looks {
   moving(play, draw) {
     const look = async () => { const found = await this.look(play); draw(found); return found.again; };
     const run = loop(this.ends, 4, async () => {
-      try { const again = await look(); await new Promise((done) => setTimeout(done, 1000 * again - 250)); } catch { return false; }
+      try { const again = await look(); await new Promise((done) => setTimeout(done, 1000 * again - 250)); } catch (error) { return isBusy(error); }
     });
     let begun = false;
     return { run, look: async () => { if (!run.on) await look(); if (!begun && !calm.matches) run.start(); begun = true; } };
