@@ -197,6 +197,28 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     assert broken(page) == ["none.md", "#nowhere"]
 
 
+def without_source(body: str, sources: str) -> list[str]:
+    """Return what is cited as "Name … year" in a text and stands with neither in a list of sources."""
+    name = r"[A-Z][a-zà-ÿ][\w-]*"
+    cited = re.findall(
+        rf"({name}(?:, {name})*(?: and {name})?)(?: et al\.|'s)? \(?((?:19|20)\d\d)", " ".join(body.split())
+    )
+    entries = re.split(r"\n(?=- )", sources)
+    return [
+        f"{who} {when}"
+        for who, when in cited
+        if not any(when in entry and all(n in entry for n in re.findall(name, who)) for entry in entries)
+    ]
+
+
+def test_every_citation_has_its_source() -> None:
+    body, sources = (DOCS / "mathematics.md").read_text().split("## Sources")
+    assert without_source(body, sources) == []
+    assert without_source("AIS (Neal 2001) and Bennett's (1976) ratio", "- Neal, 1999.\n- Bennett, 1976.") == [
+        "Neal 2001"
+    ]
+
+
 def test_pages_have_one_title_and_the_site_shows_them_all() -> None:
     menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.rglob("*.md"):
