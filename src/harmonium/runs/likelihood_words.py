@@ -48,9 +48,24 @@ def rank(scores: Mapping[str, Any]) -> str:
     'worse'
     """
     margin = scores["margin"]
-    known = [margin.get(name, 0.0) for name in ("error", "spread")]  # an infinite one is kept as None
-    two = 2 * math.hypot(*(math.inf if error is None else error for error in known))
+    two = 2 * _total(margin)
     return "better" if margin["value"] > two else "worse" if margin["value"] < -two else "no better"
+
+
+def _total(score: Mapping[str, Any]) -> float:
+    """Return both errors in one."""
+    known = [score.get(name, 0.0) for name in ("error", "spread")]  # an infinite one is kept as None
+    return math.hypot(*(math.inf if error is None else error for error in known))
+
+
+def _decimals(score: Mapping[str, Any]) -> int:
+    """Return how many decimals its error has where it is shown with two digits, at least two.
+
+    >>> [_decimals({"spread": error}) for error in (3.0, 0.05, 0.213, 0.00391, 0.0)]
+    [2, 2, 2, 4, 2]
+    """
+    total = _total(score)
+    return next((n for n in range(2, 16) if round(total, n) == float(f"{total:.2g}")), 2)
 
 
 def simple_sentence(scores: Mapping[str, Any]) -> str:
@@ -63,7 +78,7 @@ def simple_sentence(scores: Mapping[str, Any]) -> str:
     law, margin, place = scores["baseline"], scores["margin"], rank(scores)
     law_said = f"{law['name']} with {number(law['value'])}{errors(law)} nats"
     doubt = ", not to be relied on" if margin.get("trusted") is False else ""
-    size = f"{number(abs(margin['value']))}{errors(margin)} nats{doubt}"
+    size = f"{number(abs(margin['value']), _decimals(margin))}{errors(margin)} nats{doubt}"
     if place == "better":
         return f"Above the best simple law, {law_said}, by {size}."
     do = _WHAT_TO_DO_WITH_A_NETWORK if "law" in scores else _WHAT_TO_DO
