@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 import torch
 
 import harmonium as hm
-from harmonium.draws import draw_normal
+from harmonium.draws import draw_normal, draw_uniform
 from harmonium.partition.mbar import mbar
 from harmonium.partition.tempering import Ladders, ladder_doubts
 from harmonium.testing import scatter
@@ -33,6 +34,19 @@ def test_mbar_on_gaussians(generator: torch.Generator) -> None:
     assert found.std() < 0.2
     shifted = mbar(slope + 1.0, betas)[-1].item() - mbar(slope, betas)[-1].item()
     assert shifted == pytest.approx(-1.0, abs=1e-6)  # the control: it feels what it should
+
+
+def test_mbar_of_merged_samples(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`p_β ∝ e^{-x - βax}`, x > 0: `log Z_1 - log Z_0 = -log(1 + a)`, also of forty neighbors in U merged into one."""
+    a, betas = 9.0, torch.linspace(0, 1, 6, dtype=torch.float64)
+    uniform = draw_uniform(torch.empty(6, 20_000, dtype=torch.float64), generator=generator)
+    slope = -a * (1 - uniform).log() / (1 + a * betas[:, None])
+    whole = mbar(slope, betas)[-1].item()
+    assert whole == pytest.approx(-math.log(1 + a), abs=0.1)  # ± 0.01
+    monkeypatch.setattr(sys.modules[mbar.__module__], "_MOST", 6 * 3000)
+    assert mbar(slope, betas)[-1].item() == pytest.approx(whole, abs=1e-3)
+    monkeypatch.setattr(sys.modules[mbar.__module__], "_MOST", 6 * 3)
+    assert abs(mbar(slope, betas)[-1].item() - whole) > 0.01  # the control
 
 
 def test_mbar_of_two_laws_is_bennett(generator: torch.Generator) -> None:

@@ -46,7 +46,8 @@ def ais(
     `reference` is the field at β = 0 on the data layer, best `units.fitted_field(data)`; without it, the model's own
     biases. An energy that is not a Boltzmann machine is annealed from a law instead, `GaussianLaw` or `UniformLaw`
     (on its `box` unless told), by Langevin steps that are accepted or rejected. The temperatures are placed by a short
-    pilot run unless `betas` gives them.
+    pilot run unless `betas` gives them. Its `trusted` and its interval speak of these weights alone: a mode that no
+    chain reaches leaves no trace in them. `log_z` looks for such modes.
     """
     path = path_of(model, reference)
     ladder = _ladder(path, n_betas, betas, generator)

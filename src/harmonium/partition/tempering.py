@@ -28,7 +28,9 @@ FEWEST_TRIPS = 8
 
 _N_LADDERS, _N_GROUPS, _MAX_RUNGS = 32, 16, 512
 _STUDENT = 3.6  # of 15 degrees of freedom, where the normal law has 3
-_N_KEPT = 200  # steps whose energies are kept, evenly spread over the second part of the run
+_N_KEPT = 2000  # steps whose energies are kept, evenly spread over what follows the burn-in
+_BURN_IN = 0.25  # the share of the steps that is left out
+_N_ANNEALED = 10  # steps at each β on the way to a rung
 
 
 class Ladders(NamedTuple):
@@ -44,8 +46,8 @@ def tempering(model: EnergyModel, effort: Effort) -> Estimate:
 
     Rungs lie equally far apart in thermodynamic length, as many as it takes (`STRIDE`): the ladder tunes itself.
     Thirty-two ladders run side by side without knowing of each other, for as many steps in all as a sandwich of the
-    same effort takes; half of them start from noise, half from modes of mean field and from `samples`. The first
-    quarter is left out. The error is the jackknife's over 16 groups of ladders, so that it feels how slowly chains mix;
+    same effort takes; half of them start from noise, half from modes of mean field and from `samples`, annealed to
+    their rungs from either end. The first quarter is left out. The error is the jackknife's over 16 groups of ladders, so that it feels how slowly chains mix;
     `[lower, upper]` are as wide as 3 standard errors of so few are (Student's law, 3.6). The estimate is not trusted
     where the ladders made fewer than 8 round trips, where the two halves, of the ladders or of the time, disagree, or
     where a guaranteed bound contradicts it.
@@ -82,10 +84,10 @@ def _climb(path: MachinePath, betas: Tensor, homes: State, n_steps: int, effort:
     for name, x in noise.items():
         home = homes[name][index]
         state[name] = torch.cat([x.unflatten(0, (n, _N_LADDERS // 2)), home.expand(n, *home.shape)], 1)
-    point = path.point(state)
+    point = path.point(_annealed(path, betas, state, generator))
     label = torch.arange(_N_LADDERS).expand(n, -1).contiguous() + _N_LADDERS * torch.arange(n)[:, None]
     went_down = torch.zeros(n * _N_LADDERS, dtype=torch.bool)  # has been at β = 0 since it was last at β = 1
-    n_trips, kept, burn_in = 0, [], n_steps // 4
+    n_trips, kept, burn_in = 0, [], int(_BURN_IN * n_steps)
     every = max(1, (n_steps - burn_in) // _N_KEPT)
     for step in range(n_steps):
         hidden, slope = {}, -point.linear.double()  # U = -[Φ(x) - r·s(x)]
@@ -107,6 +109,23 @@ def _climb(path: MachinePath, betas: Tensor, homes: State, n_steps: int, effort:
             effort.on_beta(step + 1, n_steps)
     top = {name: x[-1] for name, x in point.state.items()}
     return Ladders(torch.stack(kept, 1), n_trips, top)
+
+
+def _annealed(path: MachinePath, betas: Tensor, state: State, generator: torch.Generator | None) -> State:
+    """Bring the chains to their rungs one by one: those from noise from β = 0 upward, the others from β = 1 downward."""
+    n, half = len(betas), _N_LADDERS // 2
+    for i in range(n):
+        up, down = betas.clamp(max=betas[i].item()), betas.clamp(min=betas[n - 1 - i].item())
+        beta = torch.stack([up, down], 1).repeat_interleave(torch.tensor([half, _N_LADDERS - half]), 1)
+        law = Tempered(path.model, beta.to(path.reference[path.model.data_layer]), path.reference)
+        for _ in range(_N_ANNEALED):
+            fields = path.point(state).fields
+            hidden = {
+                name: path.model.layer(name).sample(law.temper(name, field), generator=generator)
+                for name, field in fields.items()
+            }
+            state = _redrawn(path, law, state | hidden, generator)
+    return state
 
 
 def _redrawn(path: MachinePath, law: Tempered, state: State, generator: torch.Generator | None) -> State:
