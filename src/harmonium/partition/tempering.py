@@ -47,10 +47,10 @@ def tempering(model: EnergyModel, effort: Effort) -> Estimate:
     Rungs lie equally far apart in thermodynamic length, as many as it takes (`STRIDE`): the ladder tunes itself.
     Thirty-two ladders run side by side without knowing of each other, for as many steps in all as a sandwich of the
     same effort takes; half of them start from noise, half from modes of mean field and from `samples`, annealed to
-    their rungs from either end. The first quarter is left out. The error is the jackknife's over 16 groups of ladders, so that it feels how slowly chains mix;
-    `[lower, upper]` are as wide as 3 standard errors of so few are (Student's law, 3.6). The estimate is not trusted
-    where the ladders made fewer than 8 round trips, where the two halves, of the ladders or of the time, disagree, or
-    where a guaranteed bound contradicts it.
+    their rungs from either end. The first quarter is left out. The error is the jackknife's over 16 groups of ladders,
+    so that it feels how slowly chains mix; `[lower, upper]` are as wide as 3 standard errors of so few are (Student's
+    law, 3.6). The estimate is not trusted where the ladders made fewer than 8 round trips, where the two halves, of the
+    ladders or of the time, disagree, or where a guaranteed bound contradicts it.
     """
     if not isinstance(model, BoltzmannMachine):
         raise TypeError(f"Tempering needs a BoltzmannMachine. Got {type(model).__name__}. Use method='sandwich'.")
@@ -112,7 +112,7 @@ def _climb(path: MachinePath, betas: Tensor, homes: State, n_steps: int, effort:
 
 
 def _annealed(path: MachinePath, betas: Tensor, state: State, generator: torch.Generator | None) -> State:
-    """Bring the chains to their rungs one by one: those from noise from β = 0 upward, the others from β = 1 downward."""
+    """Bring the chains to their rungs: those from noise from β = 0 upward, the others from β = 1 downward."""
     n, half = len(betas), _N_LADDERS // 2
     for i in range(n):
         up, down = betas.clamp(max=betas[i].item()), betas.clamp(min=betas[n - 1 - i].item())
