@@ -12,6 +12,7 @@ BENCH := .venv-bench
 # Workers begin with whole stretches of tests, since those of a file share what is made once for it, and then steal from
 # each other; a third one fills the time in which others wait.
 WORKERS ?= 3
+COMPILED := src/harmonium/native.c src/harmonium/native.h src/harmonium/updates.c
 CODE := $(wildcard src tests examples benchmarks docs/tools setup.py)
 
 # The public data sets, where they are kept beside the checkout; tests that need them skip otherwise.
@@ -25,7 +26,7 @@ help: ## say what there is to make
 
 setup: $(VENV)/.installed ## make .venv and install harmonium with all extras, once
 
-$(VENV)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native.c
+$(VENV)/.installed: pyproject.toml setup.py constraints.txt $(COMPILED)
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make setup PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "== setup"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -78,7 +79,7 @@ bench: $(BENCH)/.installed ## side by side with peers, in a virtual environment 
 bench-scale: setup ## several workers against one: the same numbers, speed, kills, memory
 	@$(BIN)/python -m benchmarks.scale $(ARGS)
 
-$(BENCH)/.installed: pyproject.toml setup.py constraints.txt src/harmonium/native.c benchmarks/requirements.txt
+$(BENCH)/.installed: pyproject.toml setup.py constraints.txt $(COMPILED) benchmarks/requirements.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: make bench PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	@$(BENCH)/bin/python -m pip install -q -c constraints.txt -e ".[all]" -r benchmarks/requirements.txt

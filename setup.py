@@ -48,7 +48,8 @@ setup(
     ext_modules=[
         Extension(
             "harmonium._native",
-            ["src/harmonium/native.c"],
+            ["src/harmonium/native.c", "src/harmonium/updates.c"],
+            depends=["src/harmonium/native.h"],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", *OPENMP],
             extra_link_args=OPENMP,
             libraries=["m"],

@@ -17,6 +17,7 @@ DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include "native.c"
+#include "updates.c"
 
 int main(int argc, char **argv) {
     (void)argv;
@@ -50,6 +51,24 @@ int main(int argc, char **argv) {
         float *x = calloc((size_t)(300 * width), sizeof(float)), *out = malloc(sizeof(float) * (size_t)width);
         mean_difference(out, x, 200, x, 300, width);
         free(x), free(out);
+    }
+    const int64_t sizes[][2] = {{1, 1}, {7, 5}, {4, 64}, {9, 83}, {66, 130}};
+    for (int i = 0; i < 10; i++) {
+        int64_t n_v = sizes[i / 2][0], n_h = sizes[i / 2][1], n_chains = 6, n[] = {n_v * n_h, n_v, n_h}, done;
+        float *theta[3], *average[3] = {0}, *chains[2], shares[] = {1.0f, 0.3f, 0.2f};
+        for (int k = 0; k < 3; k++) {
+            theta[k] = calloc((size_t)n[k], sizeof(float));
+            if (i % 2) average[k] = calloc((size_t)n[k], sizeof(float));
+        }
+        for (int k = 0; k < 2; k++) chains[k] = calloc((size_t)(n_chains * n[k + 1]), sizeof(float));
+        float *x = calloc((size_t)(12 * n_v), sizeof(float)), *work = malloc(sizeof(float) * (size_t)(7 * n_v + n_h));
+        float *h[] = {malloc(sizeof(float) * (size_t)(5 * n_h)), malloc(sizeof(float) * (size_t)(n_chains * n_h))};
+        uint64_t seeds[3 * 2 * 32] = {1, 2, 3};
+        pcd_updates(theta, average, shares, 0.1f, x, 12, 5, chains, n_chains, 1, n_v, n_h, h[0], h[1], work, seeds,
+                    &done);
+        if (done != 3) return 4;
+        for (int k = 0; k < 3; k++) free(theta[k]), free(average[k]);
+        free(chains[0]), free(chains[1]), free(x), free(work), free(h[0]), free(h[1]);
     }
     uint8_t *rows = calloc(5, 7);
     int64_t index[40], wrong = -1;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import warnings
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,6 +28,10 @@ _ARGUMENTS = {
     "as_bytes": (_POINTER, _POINTER, _LENGTH, ctypes.POINTER(_LENGTH)),
     "join_planes": (_POINTER, _POINTER, _POINTER, ctypes.c_double, _LENGTH),
     "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
+    "pcd_updates": (
+        *(_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER, _LENGTH, _LENGTH, _POINTER),
+        *(_LENGTH, _LENGTH, _LENGTH, _LENGTH, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_LENGTH)),
+    ),
 }
 
 
@@ -235,6 +240,43 @@ def join_planes(high: Tensor, low: Tensor, step: float) -> Tensor | None:
     out = torch.empty(high.shape, dtype=torch.float32, device="cpu")
     LIBRARY.join_planes(out.data_ptr(), high.data_ptr(), low.data_ptr(), step, out.numel())
     return out
+
+
+def pcd_updates(
+    theta: Sequence[Tensor],
+    average: Sequence[Tensor],
+    shares: Tensor,
+    rows: Tensor,
+    chains: Sequence[Tensor],
+    means: Sequence[Tensor],
+    *,
+    rate: float,
+    batch_size: int,
+    n_steps: int,
+    generator: torch.Generator | None = None,
+) -> int | None:
+    """Make updates of an RBM of binary units in place, one with each batch of rows, and return how many were made.
+
+    `theta` and `average` (which may be empty) are W, b and c; `chains` are v and h; `means` take those of the hidden
+    units of the last batch and of the chains. It stops before an update that is not finite. None if the library cannot.
+    """
+    tensors = (*theta, *average, shares, rows, *chains, *means)
+    if LIBRARY is None or not all(map(_within_reach, tensors)) or workers.current() is not None:
+        return None
+    (n_v, n_h), n_chains, n_rows = theta[0].shape, chains[0].shape[0], rows.shape[0]
+    n_updates, n_draws = -(-n_rows // batch_size), 2 * n_steps
+    seeds = torch.empty(n_updates * n_draws * len(_SEED.words), dtype=torch.int64, device="cpu")
+    seeds.random_(_LOWEST, None, generator=generator)  # the words that as many draws would take one by one
+    work, done = torch.empty(n_chains * n_v + n_v + n_h, dtype=torch.float32, device="cpu"), _LENGTH(0)
+    parameters, averages, states = (
+        (_POINTER * max(3, len(group)))(*(x.data_ptr() for x in group)) for group in (theta, average, chains)
+    )
+    LIBRARY.pcd_updates(
+        *(parameters, averages, shares.data_ptr(), rate, rows.data_ptr(), n_rows, batch_size),
+        *(states, n_chains, n_steps, n_v, n_h, means[0].data_ptr(), means[1].data_ptr()),
+        *(work.data_ptr(), seeds.data_ptr(), ctypes.byref(done)),
+    )
+    return done.value
 
 
 def _within_reach(x: Tensor) -> bool:

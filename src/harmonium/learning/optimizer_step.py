@@ -21,7 +21,7 @@ def take_step(of: Optimizer) -> None:
     """
     kind: Any = type(of)
     bare = _bare_step(kind)
-    if bare is None or _is_watched(of):
+    if bare is None or is_watched(of):
         of.step()
     else:
         bare(of)
@@ -32,7 +32,7 @@ def _bare_step(kind: type[Optimizer]) -> Callable[[Optimizer], Any] | None:
     return inspect.unwrap(kind.step) if kind.__module__.startswith("torch.optim.") else None
 
 
-def _is_watched(of: Optimizer) -> bool:
+def is_watched(of: Optimizer) -> bool:
     """Return whether somebody is called at a step: yes, too, where PyTorch has given its hooks other names."""
     own = of.__dict__
     return bool(

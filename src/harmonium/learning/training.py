@@ -28,6 +28,7 @@ from harmonium.learning.monitors.health import HealthWarning, Setup, messages
 from harmonium.learning.objectives import Objective, Phases
 from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.optimizer_step import take_step
+from harmonium.learning.small_updates import SmallUpdates
 from harmonium.learning.state import learned, restore_learned
 from harmonium.learning.transforms import Transform
 from harmonium.models import DBN, RBM, BoltzmannMachine
@@ -107,6 +108,7 @@ class Training:
             self._projected.append(model)
         self._telltales = self._find_telltales()
         self.division = Division.of(self)
+        self.small = SmallUpdates.of(self)
 
     @property
     def measured(self) -> dict[str, float]:
@@ -166,6 +168,8 @@ class Training:
             return
         if not len(self.order):
             self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
+        if self.small is not None and self.small.run():
+            return
         as_floats = self.transform is None and torch.channels_last not in self._formats
         mine = None if self.division is None or self.missing.values else self.division.mine
         for index, batch in self.batches.in_turn(

@@ -95,7 +95,7 @@ class PCD(Contrastive):
 
     def _move(self, sampler: Sampler, law: EnergyModel, generator: torch.Generator | None) -> State:
         with workers.of(self.n_chains):
-            state = self._chains(law, sampler, generator)
+            state = self.started(law, generator=generator)
             if not sampler.whole:  # what it carries beside the data, energies and slopes, is of the last parameters
                 state = sampler.init(law, state[data_layer(law)], generator=generator)
             for _ in range(self.n_steps):
@@ -122,7 +122,7 @@ class PCD(Contrastive):
             drawn = drop_last_block(law, self._move(self.sampler, law, generator)) | conditions
             return model.accumulate_grad(drawn, -weight).state
         with workers.of(self.n_chains):
-            start = self._chains(law, Gibbs(), generator)
+            start = self.started(law, generator=generator)
             self.chains, negative, drawn = sweep(law, start, self.n_steps, carry=True, generator=generator)
         model.add_marginal_gradient(negative | conditions, -weight, drawn | conditions)
         return negative | conditions
@@ -135,11 +135,12 @@ class PCD(Contrastive):
         share = share if part is None or part.repeated else workers.gather(share)
         return share[rows] / workers.total(share[rows])
 
-    def _chains(self, law: EnergyModel, sampler: Sampler, generator: torch.Generator | None) -> State:
+    def started(self, law: EnergyModel, *, generator: torch.Generator | None = None) -> State:
+        """Return where the chains are; they start now if they have not."""
         if self.chains is None:
             with workers.of(self.n_chains) as n:
                 start = starting_points(law, n, generator=generator)
-                self.chains = sampler.init(law, start, generator=generator)
+                self.chains = (self.sampler or Gibbs()).init(law, start, generator=generator)
         return self.chains
 
     def state_dict(self) -> State:

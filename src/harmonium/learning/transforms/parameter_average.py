@@ -36,14 +36,18 @@ class ParameterAverage(Transform):
         self.n_updates += 1
         if self.n_updates <= self.start:
             return
-        t = self.n_updates - self.start
-        share = 1 - min(self.decay, (t + 1) / (t + 10))
+        share = self.share(self.n_updates)
         for name, parameters, key in _places(model):
             average, parameter = self.average.get(name), parameters[key]
             if average is None:
                 self.average[name] = parameter.detach().clone()
             else:
                 average.lerp_(parameter, share)
+
+    def share(self, n_updates: int) -> float:
+        """Return `1 - d` after so many updates: what the parameters count that come into an average that is there."""
+        t = n_updates - self.start
+        return 1 - min(self.decay, (t + 1) / (t + 10))
 
     @torch.no_grad()
     def swap(self, model: nn.Module) -> None:
