@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import BernoulliRBM
+from threadpoolctl import threadpool_limits
 
 import harmonium as hm
 from harmonium.data import load
@@ -51,6 +52,7 @@ def rows(name: str, n: int) -> tuple[np.ndarray, ...]:
 
 def main() -> None:
     torch.set_num_threads(1)
+    threadpool_limits(1)  # NumPy too
     cases = [("digits", 10_000)] + ([("mnist", 10_000)] if os.environ.get("HARMONIUM_DATA") else [])
     RBMTransformer(4, n_iter=1).fit(np.eye(8))  # what PyTorch does at its first update
     print("| data | estimator | seconds | accuracy | test nats (error of log Z) |\n|---|---|---|---|---|", flush=True)

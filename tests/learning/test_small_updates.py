@@ -98,7 +98,7 @@ def test_updates_are_those_of_training(n_visible: int, n_hidden: int) -> None:
     "settings",
     [
         {"batch_size": 1, "n_rows": 3},
-        {"batch_size": 64, "n_rows": 20},
+        {"batch_size": 32, "n_rows": 20},
         {"n_chains": 1},
         {"objective": hm.PCD(n_chains=3, n_steps=3), "n_rows": 9},
         {"transforms": [ParameterAverage(0.9)]},
@@ -139,8 +139,8 @@ class Look(Callback):
 UNKNOWN: dict[str, Any] = {
     "another objective": {"objective": hm.CD()},
     "another sampler": {"objective": hm.PCD(n_chains=6, sampler=ParallelTempering(2))},
-    "many chains": {"n_chains": 65},
-    "large batches": {"batch_size": 65},
+    "many chains": {"n_chains": 33},
+    "large batches": {"batch_size": 33},
     "weights": {"weights": torch.ones(23)},
     "a transform of rows": {"transform": lambda x, *, generator: x},
     "a transform of gradients": {"transforms": [ClipGradient(1.0)]},

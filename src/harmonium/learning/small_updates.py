@@ -23,7 +23,7 @@ from harmonium.units import Bernoulli
 if TYPE_CHECKING:
     from harmonium.learning.training import Training
 
-_MOST_ROWS = 64  # in a batch, and chains: with more the products outweigh the calls, and PyTorch has several cores
+_MOST_ROWS = 32  # in a batch, and chains: with more the products outweigh the calls, and PyTorch has several cores
 _MOST_UPDATES, _MOST_NUMBERS = 512, 2**19  # in one call: a moment, for somebody who wants to stop it
 _NOT_PLAIN = ("momentum", "dampening", "weight_decay", "nesterov", "maximize", "differentiable")
 
