@@ -244,4 +244,4 @@ def test_estimate_says_when_it_is_not_trustworthy() -> None:
     assert str(Estimate(1.25, 0.0, 1.25, 1.25, "exact")) == "1.25 (exact)"
     many = Estimate(torch.tensor([1.0, 3.0]), torch.zeros(2), torch.zeros(2), torch.ones(2), "exact")
     assert many.mean().value == 2.0
-    assert "(2,) values, mean 2 (exact)" in str(many)
+    assert "(2,) values, mean 2.00 (exact), ± 1 over 2 samples" in str(many)

@@ -127,7 +127,7 @@ class Estimate:
             return f"{tuple(self.value.shape)} values, mean {self.mean()}"
         over = f", ± {self.spread:.2g} over {self.n_samples:,} samples" if self.spread else ""
         if self.kind == "exact":
-            return f"{self.value:.10g} (exact){over}"
+            return f"{self.value:.2f} (exact){over}" if self.spread > 0.02 else f"{self.value:.10g} (exact){over}"
         known = 0 < self.error < math.inf
         digits = min(6, max(2, 1 - math.floor(math.log10(self.error)))) if known else 2
         numbers = (

@@ -62,3 +62,15 @@ def test_public_names_and_rooms_are_there_when_asked_for() -> None:
     assert "RBM" in dir(harmonium)
     with pytest.raises(AttributeError, match="has no attribute 'Perceptron'"):
         harmonium.Perceptron  # noqa: B018
+
+
+def test_brackets_in_a_help_are_shown_and_lines_flow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["sweep", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "a section [sweep], in which" in " ".join(out.split())
+    assert "A TOML file with a section [sweep]." in " ".join(out.split())
+    paragraph = out[out.index("The file is that") : out.index("Arguments")].strip().splitlines()
+    assert all(len(line.strip()) > 60 for line in paragraph[:4]), "broken where the docstring is"

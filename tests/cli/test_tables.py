@@ -152,3 +152,18 @@ def test_columns_are_overruled_in_one_place(tmp_path: Path, capsys: pytest.Captu
     assert "pairs of a name and a type" in capsys.readouterr().err
     assert run(["train", "--data", "moons", "--model", "table"]) == 2
     assert "does not take" in capsys.readouterr().err
+
+
+def test_a_file_of_other_columns_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("depth,salt\n1.5,2\n2.5,3\n")
+    assert run(["score", str(folder / "run"), str(other)]) == 2
+    told = capsys.readouterr().err
+    assert "has none of the columns" in told and "'height'" in told and "'depth'" in told
+    other.write_text("height,salt\n170.5,2\n182.5,3\n")  # one of them is enough
+    assert run(["score", str(folder / "run"), str(other)]) == 0
+
+
+def test_the_list_names_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", str(folder)]) == 0
+    assert "people.csv, table, 3" in " ".join(capsys.readouterr().out.split())

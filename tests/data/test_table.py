@@ -264,6 +264,7 @@ def test_load_scales_on_the_training_split(tmp_path: Path, generator: torch.Gene
         (["1,032.5", "12"], 1032.5),
         (["7,58", "12"], 7.58),
         (["#DIV/0!", "2"], None),
+        (["k.A.", "2,5"], None),
     ],
 )
 def test_spellings_of_cells(cells: list[str], value: object) -> None:

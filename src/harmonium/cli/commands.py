@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -90,8 +91,17 @@ def load_command(name: str) -> Any:
     if name == "train":
         found = import_module("harmonium.cli.flags").with_flags(found)
     app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    app.command(name)(found)
+    app.command(name, help=flowing(found.__doc__ or ""))(found)
     return get_command(app)
+
+
+def flowing(text: str) -> str:
+    """Return a docstring whose paragraphs are one line each, broken where the terminal ends; brackets are no markup.
+
+    >>> flowing("First line.\\n\\n    More\\n    of it.")
+    'First line.\\n\\nMore of it.'
+    """
+    return escape("\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n")))
 
 
 def make_app() -> typer.Typer:

@@ -47,7 +47,7 @@ def list_command(
         show.event("run", **everything(run, line, scores))
         varies = ", ".join(f"{key} {value}" for key, value in varying.get(path, {}).items())
         score = line.score.removeprefix("log-likelihood ") or "–"
-        what, epochs = f"{line.data}, {line.model}, {line.size}", f"{line.n_epochs}/{line.epochs}"
+        what, epochs = f"{Path(line.data).name}, {line.model}, {line.size}", f"{line.n_epochs}/{line.epochs}"
         table.add_row(*map(cell, (name, what, epochs, score, varies)))
     show.table(table)
 

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rich.text import Text
 from harmonium import workers
 from harmonium.cli.printable import printable
 from harmonium.data import Column as TableColumn
+from harmonium.data.column import EPOCH
 from harmonium.learning import Callback, Training
 from harmonium.runs import Config, Kind, Run
 from harmonium.runs.config import departures
@@ -166,9 +168,13 @@ def values_of(column: TableColumn) -> str:
 
     >>> values_of(TableColumn("sex", "binary", ("female", "male")))
     'female, male'
+    >>> values_of(TableColumn("since", "date", low=18262, high=18627.5))
+    '2020-01-01 to 2020-12-31'
     """
+    if column.type == "date":
+        return " to ".join(f"{EPOCH + timedelta(days=day):%Y-%m-%d}" for day in (column.low, column.high))
     if column.is_numeric:
-        return f"{column.low:g} to {column.high:g}" if column.type != "date" else ""
+        return f"{column.low:g} to {column.high:g}"
     levels = ", ".join(map(str, column.levels[:4]))
     return f"{levels} … ({len(column.levels)})" if len(column.levels) > 4 else levels
 

@@ -28,7 +28,7 @@ _PAUSE = 0.2  # seconds between two looks at the processes
 
 
 def sweep_command(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A TOML file with a section [sweep].")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help=r"A TOML file with a section \[sweep].")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Folder of the runs. Default: sweeps/<name>.", show_default=False),

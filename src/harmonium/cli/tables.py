@@ -65,7 +65,7 @@ def impute_command(
             filled = impute(rbm, x, columns, n_draws=draws, generator=generator)
             write_cells(completed(table, filled), path)
             sure = path.with_name(f"{path.stem}-uncertainty.csv")
-            cells = [asdict(cell) | {"row": cell.row + 1} for cell in filled]
+            cells = [asdict(cell) | {"row": cell.row + 1, "std": _short(cell.std)} for cell in filled]
             names = ("row", "column", "value", "std", "low", "high", "probability")
             write_cells({name: [cell[name] for cell in cells] for name in names}, sure)
             show.line(f"uncertainty of each: {sure}")
@@ -143,12 +143,23 @@ def opened(folder: Path, file: Path, warn: Callable[[str], None]) -> tuple[RBM, 
     if not file.is_file():
         raise ValueError(f"There is no file {file}.")
     table = read_columns(file)
-    n = len(next(iter(table.values())))
+    n, wanted = len(next(iter(table.values()))), [column.name for column in data.columns if column.width]
+    if not any(name in table for name in wanted):
+        raise ValueError(
+            f"{file} has none of the columns that {folder} has learned: {', '.join(map(repr, wanted[:6]))}"
+            f"{' …' if len(wanted) > 6 else ''}. Its own are {', '.join(map(repr, list(table)[:6]))}"
+            f"{' …' if len(table) > 6 else ''}. Is it the right file?"
+        )
     for column in data.columns:
         if column.width and column.name not in table:
             warn(f"{file} has no column {column.name!r}: taken as missing in all rows.")
             table[column.name] = [None] * n
     return model, data.columns, table, encode(table, data.columns, on_unseen=warn).to(model.weight)
+
+
+def _short(number: float | None) -> float | None:
+    """Return a number with four digits, which is more than draws can tell."""
+    return None if number is None else float(f"{number:.4g}")
 
 
 def filled_table(table: Table, drawn: Table) -> Table:

@@ -22,7 +22,7 @@ Table = dict[str, list[Value | None]]
 MISSING = frozenset(
     {"", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil", "?", "-", "--", ".", "#n/a", "#na", "#null!",
      "#value!", "#div/0!", "#ref!", "missing", "nat", "n/d", "n.d.", "..", "...", "-nan", "1.#ind", "-1.#ind",
-     "1.#qnan", "(null)"}
+     "1.#qnan", "(null)", "not available", "k.a.", "k. a.", "keine angabe"}
 )  # fmt: skip
 """The spellings of a missing value, in lower case."""
 

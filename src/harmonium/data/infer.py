@@ -113,7 +113,7 @@ def infer_type(name: str, cells: Sequence[Value]) -> tuple[str, str]:
 def infer_text(name: str, cells: Sequence[str], n_distinct: int) -> tuple[str, str]:
     """Return the type of a column of text: categories, identifiers (left out), or free text, which is an error."""
     n = len(cells)
-    others = [cell for cell in cells if not re.fullmatch(_NUMBER, cell)]
+    others = [cell for cell in cells if not re.fullmatch(_NUMBER, cell.replace(",", "."))]
     if n_distinct > 20 and len(others) < n / 2:
         raise ValueError(
             f"column {name!r} holds numbers and, in {len(others)} of {n} cells, other text, such as {others[0]!r}. "

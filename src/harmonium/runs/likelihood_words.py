@@ -15,6 +15,9 @@ _WHAT_TO_DO = (
 _WHAT_TO_DO_WITH_A_NETWORK = (
     "A network is a density where its chains have the temperature of its law: noise = √(2 step_size), many small steps."
 )
+_WHAT_TO_DO_WITH_A_TABLE = (
+    "Its columns may have little to do with each other, or too few rows are held out to show it: more rows would tell."
+)
 
 
 def errors(score: Mapping[str, Any], digits: int | None = None) -> str:
@@ -81,7 +84,8 @@ def simple_sentence(scores: Mapping[str, Any]) -> str:
     size = f"{number(abs(margin['value']), _decimals(margin))}{errors(margin)} nats{doubt}"
     if place == "better":
         return f"Above the best simple law, {law_said}, by {size}."
-    do = _WHAT_TO_DO_WITH_A_NETWORK if "law" in scores else _WHAT_TO_DO
+    of_kind = _WHAT_TO_DO_WITH_A_TABLE if "moments" in scores else _WHAT_TO_DO
+    do = _WHAT_TO_DO_WITH_A_NETWORK if "law" in scores else of_kind
     bound = "The bound of the model" if "bound" in str(margin.get("kind")) else "The model"
     if place == "no better":
         where = "above" if margin["value"] > 0 else "below"
