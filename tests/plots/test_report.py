@@ -334,6 +334,9 @@ def test_a_kind_adds_panels_of_plain_data(tmp_path: Path, generator: torch.Gener
         shown.Bars("bars", "Bars.", {"here": 1.0, "there": 2.0}, errors={"here": 0.1, "there": 0.2}),
         shown.Heatmap("signed", "Signed.", torch.randn(3, 4, generator=generator)),
         shown.Heatmap("unsigned", "Unsigned.", torch.rand(3, 4, generator=generator)),
+        shown.GroupedBars(
+            "shares", "Shares.", ["no", "a rather long name $", "5"], {"a": [0.2, 0.3, 0.5], "b": [0, 0, 1]}
+        ),
         shown.Histograms("histograms", "Values.", {"in": pixels.flatten(), "out": 2 * pixels.flatten()}),
         shown.Calibration("calibration", "Bins.", bins),
     ]

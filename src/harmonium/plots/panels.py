@@ -27,6 +27,7 @@ from harmonium.runs.panels import (
     Calibration,
     Film,
     Filters,
+    GroupedBars,
     Heatmap,
     Histograms,
     ImageGrid,
@@ -36,6 +37,8 @@ from harmonium.runs.panels import (
     Shown,
 )
 from harmonium.runs.shades import Limits
+
+_NAME, _LINE = 16, 45  # letters of a name below a bar, and of all of them without turning
 
 
 def draw_panel(panel: Panel, limits: Limits | None = None) -> Section:
@@ -108,6 +111,24 @@ def _(shown: Bars, limits: Limits | None = None) -> Picture:
     errors = [2 * shown.errors.get(name, 0.0) for name in names] if shown.errors else None
     axes.bar(names, list(shown.values.values()), yerr=errors, color=BLUE, alpha=0.75, width=0.6, ecolor=INK)
     axes.grid(False, axis="x")
+    return Picture(shown.name, shown.caption, figure)
+
+
+@draw_picture.register
+def _(shown: GroupedBars, limits: Limits | None = None) -> Picture:
+    figure = new_figure()
+    axes = chart(figure, 1, 1, 1, title=shown.title, y=shown.y_label)
+    width = 0.8 / len(shown.series)
+    for i, (color, (name, values)) in enumerate(zip(COLORS, shown.series.items(), strict=False)):
+        places = [j + (i - (len(shown.series) - 1) / 2) * width for j in range(len(values))]
+        axes.bar(places, list(values), width=width, color=color, alpha=0.75, label=name)
+    names = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in shown.names]
+    is_tight = sum(map(len, names)) > _LINE
+    axes.set_xticks(
+        range(len(names)), names, rotation=30 if is_tight else 0, ha="right" if is_tight else "center", parse_math=False
+    )
+    axes.grid(False, axis="x")
+    legend(axes)
     return Picture(shown.name, shown.caption, figure)
 
 

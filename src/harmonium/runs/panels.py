@@ -79,6 +79,16 @@ class Bars(Shown):
 
 
 @dataclass(frozen=True, eq=False)
+class GroupedBars(Shown):
+    """Bars side by side at each of some names, one of each series."""
+
+    names: Sequence[str]
+    series: Mapping[str, Sequence[float]]
+    title: str = ""
+    y_label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Heatmap(Shown):
     """A matrix in colors; signed values are white at zero."""
 

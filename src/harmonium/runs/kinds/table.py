@@ -9,7 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from harmonium.data import Data, log_slopes
+from harmonium.data import Column, Data, log_slopes
 from harmonium.evaluation.moments import moments_apart
 from harmonium.evaluation.row_scores import observed_log_likelihood
 from harmonium.evaluation.synthetic import draw_rows
@@ -24,7 +24,7 @@ from harmonium.models.observed import counted_log_z, draw_observed
 from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
 from harmonium.runs.likelihood_words import likelihood_lines
 from harmonium.runs.outline import few_rows
-from harmonium.runs.panels import Histograms, Lines, Panel, Shown
+from harmonium.runs.panels import GroupedBars, Histograms, Panel, Shown
 from harmonium.runs.plays import Play, Row
 from harmonium.runs.scores import against_simple, held_out
 from harmonium.runs.settings import Config, Section
@@ -194,13 +194,17 @@ def columns_panel(subject: Subject) -> Panel:
             values = {"data": column.inverse(rows[:, 0]), "samples": column.inverse(samples[:, 0])}
             pictures.append(Histograms(name, f"Rows and samples of {column.name}.", values, column.name, column.name))
         else:
-            shares = {}
-            for said, x in (("data", rows), ("samples", samples)):
-                one_hot = torch.cat([1 - x, x], 1) if column.type == "binary" else x
-                shares[said] = one_hot.mean(0).tolist()
-            levels = ", ".join(f"{j + 1} {level}" for j, level in enumerate(column.levels[:_N_NAMED]))
-            caption = f"Shares of the levels of {column.name}: {levels}{' …' if len(column.levels) > _N_NAMED else ''}."
-            numbers = list(range(1, len(column.levels) + 1))
-            pictures.append(Lines(name, caption, numbers, shares, column.name, "level", "share"))
+            pictures.append(_shares(name, column, {"data": rows, "samples": samples}))
     text = f"The training rows beside {_N_DRAWS:,} rows drawn from the model. Nothing was selected."
     return Panel("Columns", text, pictures)
+
+
+def _shares(name: str, column: Column, values: Mapping[str, Tensor]) -> GroupedBars:
+    """Return the shares of the levels of a column, the most frequent ones in their order if there are many."""
+    shares = {said: (torch.cat([1 - x, x], 1) if column.type == "binary" else x).mean(0) for said, x in values.items()}
+    n = len(column.levels)
+    kept = shares["data"].topk(min(n, _N_NAMED)).indices.sort().values
+    which = "levels" if n <= _N_NAMED else f"{_N_NAMED} most frequent of {n} levels"
+    levels = [str(column.levels[i]) for i in kept]
+    series = {said: share[kept].tolist() for said, share in shares.items()}
+    return GroupedBars(name, f"Shares of the {which} of {column.name}.", levels, series, column.name, "share")
