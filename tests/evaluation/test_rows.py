@@ -95,7 +95,7 @@ def test_a_memory_is_a_modern_hopfield_network(generator: torch.Generator) -> No
     x, memory = (torch.randn(n, 3, generator=generator).double() for n in (5, N_PATTERNS))
     found = free_energies(x, memory, 3)
     for i, energies in enumerate(found):
-        h = math.sqrt(2 * 3) / 2**i
+        h = math.sqrt(2 * 3) / 2 / 4**i
         network = RBM(Gaussian(3), Categorical(1, N_PATTERNS)).double()
         with torch.no_grad():
             network.visible.log_sigma.fill_(math.log(h))  # type: ignore[union-attr, operator]

@@ -19,13 +19,13 @@ N_DRAWS = 1000
 N_MEMORIES, N_PATTERNS = 64, 128
 """How many memories there are, and of how many rows each."""
 
-N_WIDTHS = 4
-"""The widths of a memory are 1, ½, ¼ and ⅛ of the usual distance between two rows."""
+N_WIDTHS = 2
+"""The widths of a memory are ½ and ⅛ of the usual distance between two rows."""
 
-DENSITY_SHARE = 0.25
-"""What the surprise of the whole row counts beside those of the memories: densities do not fit rows so well that all of
-it is oddness. Rows held out had spreads of it up to 3.3 times those of rows that the model drew."""
+RIDGE = 0.01
+"""What is added to the variance of each column, in its own units, before a covariance is inverted."""
 
+_LOW = 0.1  # the share of the crowd below which nobody tells how far surprises reach down
 _ROWS, _FAR = 4096, 1e6  # standard deviations: what is farther away is not odder, and its square is a number
 
 
@@ -36,7 +36,8 @@ class Crowd:
     weights they are, a modern Hopfield network (Ramsauer et al. 2021); its free energy at x is
     `-log Σ_k e^{-|x - m_k|²/2h²}`: with a small h the distance to the nearest, with a large one to the middle of all.
     Few rows a memory and many memories, averaged, as isolation forests do (Liu et al. 2008): odd rows, if the model has
-    learned some, are too few in each to be company for each other.
+    learned some, are too few in each to be company for each other. Beside them stand the distance in the covariance of
+    the crowd (Mahalanobis), which sees correlations that are broken, and the density of the model.
 
     Distances are those of cells in the units of the table, in standard deviations; of ordered levels, their numbers;
     of other levels χ², divided such that every column has the same spread. Unknown cells are left out of them.
@@ -50,13 +51,16 @@ class Crowd:
         self.means, self.scales = zip(*map(_moments, self.columns, blocks), strict=True)
         self.widths = torch.tensor([block.shape[1] for block in blocks])
         self.memories = self._standardized(blocks)[N_DRAWS:]
+        self.middle, self.covariance = self.memories.mean(0), torch.atleast_2d(self.memories.mT.cov())
 
     @torch.no_grad()
     def oddness(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the anomaly of encoded rows, and their p-values: the share of the crowd that is at least as odd.
 
-        The anomaly is the largest of five surprises, each in standard deviations from its mean over rows of the crowd
-        with the same cells known: the free energies of memories of four widths, and a quarter of `-log p(x_o)`.
+        Four surprises: the free energies of memories of two widths, the squared Mahalanobis distance, and
+        `-log p(x_o)`. Each is counted from its median over rows of the crowd with the same cells known, in units of how
+        far the lower half of them reaches, `(median - lowest tenth)`: odd rows that the model has learned lie in
+        the upper half. The anomaly is the mean of the two largest: a row is as odd as two of the four agree on.
         """
         x = x.to(self.rbm.weight)
         patterns, index = self.known(x).unique(dim=0, return_inverse=True)
@@ -66,10 +70,10 @@ class Crowd:
                 continue
             mine = (index == i).nonzero().squeeze(1)
             others = self._surprises(self.usual, known)
-            mean, std = others.mean(1, keepdim=True), others.std(1, keepdim=True).clamp_min(1e-6)
-            weight = torch.tensor([1.0] * N_WIDTHS + [DENSITY_SHARE], dtype=torch.float64)[:, None]
-            usual = (weight * (others - mean) / std).amax(0).sort().values
-            anomaly[mine] = (weight * (self._surprises(x[mine], known) - mean) / std).amax(0)
+            median, low = (others.quantile(share, 1, keepdim=True) for share in (0.5, _LOW))
+            reach = (median - low).clamp_min(1e-6)
+            usual = _agreed((others - median) / reach).sort().values
+            anomaly[mine] = _agreed((self._surprises(x[mine], known) - median) / reach)
             above = len(usual) - torch.searchsorted(usual, anomaly[mine])
             p_value[mine] = (1 + above).double() / (1 + len(usual))
         return anomaly, p_value
@@ -86,30 +90,38 @@ class Crowd:
         return torch.cat([(block - mean) / scale for block, mean, scale in parts], 1).clamp(-_FAR, _FAR)
 
     def _surprises(self, x: Tensor, known: Tensor) -> Tensor:
-        """Return the five surprises of rows by the cells that are known, `(5, n)`."""
+        """Return the four surprises of rows by the cells that are known, `(4, n)`."""
         holes = ~known.repeat_interleave(torch.tensor([column.width for column in self.columns]))
         blocks = [_places(column, b) for column, b in zip(self.columns, self._blocks(x), strict=True)]
         kept = known.repeat_interleave(self.widths)
         places, memories, n_known = self._standardized(blocks)[:, kept], self.memories[:, kept], int(known.sum())
         free = torch.cat([free_energies(part, memories, n_known) for part in places.split(_ROWS)], 1)
-        return torch.cat([free, -observed_log_p(self.rbm, x.masked_fill(holes, math.nan))[None]])
+        spread = self.covariance[kept][:, kept] + RIDGE * torch.eye(int(kept.sum())).to(places)
+        away = places - self.middle[kept]
+        distance = (away * torch.linalg.solve(spread, away.mT).mT).sum(1)
+        return torch.cat([free, distance[None], -observed_log_p(self.rbm, x.masked_fill(holes, math.nan))[None]])
+
+
+def _agreed(surprises: Tensor) -> Tensor:
+    """Return the mean of the two largest surprises of each row."""
+    return surprises.topk(2, 0).values.mean(0)
 
 
 def free_energies(x: Tensor, memories: Tensor, n_columns: int) -> Tensor:
     """Return `-log Σ_k e^{-|x - m_k|²/2h²}`, averaged over memories, for each width h, `(N_WIDTHS, n)`.
 
-    Two rows are `√(2 n_columns)` apart, as a rule: so wide is the widest, each of the others half of the one before.
-    The sum over k is that of `u_k^{4^i}` with `u = e^{-|x - m|²/2h²}` of the widest, relative to the nearest.
+    Two rows are `√(2 n_columns)` apart, as a rule: half of it is the first width h, a fourth of that the second. The
+    sum over k is that of `u_k^{16^i}` with `u = e^{-|x - m|²/2h²}` of the first, relative to the nearest.
     """
     total = x.new_zeros(N_WIDTHS, len(x))
     norms = x.square().sum(1, keepdim=True)
     for memory in memories.split(N_PATTERNS):
-        distance = (norms + memory.square().sum(1) - 2 * x @ memory.mT).clamp_min(0) / (4 * n_columns)
+        distance = (norms + memory.square().sum(1) - 2 * x @ memory.mT).clamp_min(0) / n_columns
         nearest = distance.amin(1, keepdim=True)
         power = (nearest - distance).exp()
         for i in range(N_WIDTHS):
-            total[i] += 4**i * nearest.squeeze(1) - power.sum(1).log()
-            power = power.square().square()
+            total[i] += 16**i * nearest.squeeze(1) - power.sum(1).log()
+            power = power.pow(16)
     return total / (len(memories) / N_PATTERNS)
 
 
