@@ -135,6 +135,11 @@ def in_blocks(X: Any, n_columns: int) -> list[slice]:
     return [slice(i, i + step) for i in range(0, X.shape[0], step)]
 
 
+def n_start(X: Any) -> int:
+    """Return from how many rows the biases start: 10,000, fewer of wide ones, which are dense then."""
+    return max(1, min(10_000, 2**23 // max(1, X.shape[1])))
+
+
 def as_rows(parts: list[Tensor]) -> np.ndarray:
     """Return tensors of rows as one array."""
     return np.asarray(torch.cat(parts).double().numpy())

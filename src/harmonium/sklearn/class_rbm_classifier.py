@@ -11,11 +11,9 @@ import torch
 from harmonium.learning.objectives import Hybrid
 from harmonium.learning.starts import initialize
 from harmonium.models import ClassRBM
-from harmonium.sklearn.base import as_rows, in_blocks, learn, source
+from harmonium.sklearn.base import as_rows, in_blocks, learn, n_start, source
 from harmonium.sklearn.classifier import HarmoniumClassifier
 from harmonium.units import Bernoulli
-
-_N_START = 10_000
 
 
 class ClassRBMClassifier(HarmoniumClassifier):
@@ -59,8 +57,9 @@ class ClassRBMClassifier(HarmoniumClassifier):
         generator = self._generator()
         units, hidden = self.columns_.units(), Bernoulli(int(self.n_components))
         machine = ClassRBM(units, hidden, len(self.classes_), generator=generator)
-        first = self.columns_.encode(rows[:_N_START], fill=True)
-        initialize(machine, {"visible": first, "label": torch.from_numpy(codes[:_N_START])})
+        n = n_start(rows)
+        first = self.columns_.encode(rows[:n], fill=True)
+        initialize(machine, {"visible": first, "label": torch.from_numpy(codes[:n])})
         learn(
             machine,
             source(rows, self.columns_, codes, ("visible", "label"), fill=True),

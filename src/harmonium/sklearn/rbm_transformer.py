@@ -26,14 +26,13 @@ from harmonium.learning.starts import initialize
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import RBM
 from harmonium.partition import log_z
-from harmonium.sklearn.base import HarmoniumEstimator, as_rows, in_blocks, source
+from harmonium.sklearn.base import HarmoniumEstimator, as_rows, in_blocks, n_start, source
 from harmonium.sklearn.columns import Columns
 from harmonium.sklearn.rows import canonical_rows
 from harmonium.types import Estimate
 from harmonium.units import Bernoulli
 
 _N_FILLS = 50  # rounds of mean field that fill in unknown values
-_N_START = 10_000  # rows that the biases start from
 _MEMORY = 0.99  # of the average of the parameters
 
 
@@ -114,7 +113,7 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
             )
         else:
             self._optimizer = torch.optim.Adam(self._learner.parameters(), self.learning_rate / 10)
-        initialize(self._learner, self.columns_.encode(rows[:_N_START]))
+        initialize(self._learner, self.columns_.encode(rows[: n_start(rows)]))
         self._n_features_out = self.n_components
 
     def _learn(self, rows: Any, weights: np.ndarray | None, *, n_epochs: int, batch_size: int) -> None:
