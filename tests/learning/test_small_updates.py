@@ -237,6 +237,14 @@ def test_more_rows_than_one_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(*both(n_rows=23))
 
 
+@compiled
+def test_large_products_stay_with_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harmonium.learning.small_updates._MOST_WORK", 9 * 83 * 6 - 1)
+    of = training()
+    of.order = torch.arange(23)
+    assert of.small is not None and not of.small.run() and of.update == 0
+
+
 def test_without_the_library_training_makes_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "LIBRARY", None)
     assert SmallUpdates.of(training()) is None

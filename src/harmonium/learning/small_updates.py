@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harmonium.learning.training import Training
 
 _MOST_ROWS = 32  # in a batch, and chains: with more the products outweigh the calls, and PyTorch has several cores
+_MOST_WORK = 2**22  # multiplications of a product, for the same reason
 _MOST_UPDATES, _MOST_NUMBERS = 512, 2**19  # in one call: a moment, for somebody who wants to stop it
 _NOT_PLAIN = ("momentum", "dampening", "weight_decay", "nesterov", "maximize", "differentiable")
 
@@ -84,6 +85,8 @@ class SmallUpdates:
         batch = training._prepared(index, training.batches.rows(index, as_floats=True))
         pair = DensePair.of(training.model, batch)
         if pair is None or not (type(pair.visible) is Bernoulli and type(pair.hidden) is Bernoulli):
+            return False
+        if max(size, objective.n_chains) * pair.weight.numel() > _MOST_WORK:
             return False
         (v, h), theta = pair.names, (pair.weight, pair.visible_bias, pair.hidden_bias)
         if {id(p) for p in theta} != {id(p) for p in training.optimizer.param_groups[0]["params"]}:
