@@ -4,7 +4,8 @@
    Draws get a seed of 32 random words from a torch.Generator. Their numbers come in chunks of 8,192. Each chunk mixes
    its place into the seed (Steele's SplitMix64), and takes the result as the whole state of eight streams of Chris
    Doty-Humphrey's SFC64 (PractRand, 2014; also in NumPy) that run side by side in one vector: word 8i + l is word i of
-   stream l. So chunks may be drawn on as many cores as PyTorch uses, and the numbers do not depend on how many. Any C
+   stream l. So chunks may be drawn on as many cores as PyTorch uses, and the numbers do not depend on how many; and a
+   part of a whole, n numbers from number `first` on, is drawn as it is there: what a chunk has before is skipped. Any C
    compiler with GCC's vector types will do; the loops are written so that it makes vectors of them. */
 
 #include "native.h"
@@ -42,40 +43,50 @@ INLINE void next_words(Streams *s, void *out, int64_t n_bytes) {
     s->a = a, s->b = b, s->c = c, s->counter = counter;
 }
 
-#define FOR_EACH_CHUNK(n, draw)                                                 \
-    _Pragma("omp parallel for schedule(static) if ((n) > CHUNK)")               \
-    for (int64_t chunk = 0; chunk < ((n) + CHUNK - 1) / CHUNK; chunk++) {       \
-        int64_t at = chunk * CHUNK, left = (n) - at < CHUNK ? (n) - at : CHUNK; \
-        draw;                                                                   \
+/* Numbers first to first + n - 1, chunk by chunk: `skip` of a chunk are not wanted, then `left` from `at` on are. */
+#define FOR_EACH_CHUNK(first, n, draw)                                                        \
+    _Pragma("omp parallel for schedule(static) if ((n) > CHUNK)")                             \
+    for (int64_t chunk = (first) / CHUNK; chunk < ((first) + (n) + CHUNK - 1) / CHUNK; chunk++) { \
+        int64_t begin = chunk * CHUNK, skip = (first) > begin ? (first)-begin : 0;            \
+        int64_t end = (first) + (n) < begin + CHUNK ? (first) + (n) : begin + CHUNK;          \
+        int64_t at = begin + skip - (first), left = end - begin - skip;                       \
+        draw;                                                                                 \
+    }
+
+/* The blocks of a chunk: numbers from..to of a block are wanted, and go to place `i` on. */
+#define FOR_EACH_BLOCK(skip, n, next, use)                                                     \
+    for (int64_t block = 0; block < (skip) + (n); block += BLOCK) {                            \
+        int64_t from = (skip) > block ? (skip)-block : 0;                                      \
+        int64_t to = (skip) + (n)-block < BLOCK ? (skip) + (n)-block : BLOCK;                  \
+        int64_t i = block + from - (skip);                                                     \
+        next;                                                                                  \
+        if (from < to) { use; }                                                                \
     }
 
 /* The next words as they are. */
-EVERY_PROCESSOR static void words_of(uint64_t *out, int64_t n, const uint64_t *seed, int64_t chunk) {
+EVERY_PROCESSOR static void words_of(uint64_t *out, int64_t skip, int64_t n, const uint64_t *seed, int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     uint64_t words[BLOCK];
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        next_words(&s, words, sizeof words);
-        memcpy(out + i, words, sizeof(uint64_t) * (size_t)(n - i < BLOCK ? n - i : BLOCK));
-    }
+    FOR_EACH_BLOCK(skip, n, next_words(&s, words, sizeof words),
+                   memcpy(out + i, words + from, sizeof(uint64_t) * (size_t)(to - from)))
 }
 
-void draw_words(uint64_t *out, int64_t n, const uint64_t *seed) {
-    FOR_EACH_CHUNK(n, words_of(out + at, left, seed, chunk))
+void draw_words(uint64_t *out, int64_t first, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(first, n, words_of(out + at, skip, left, seed, chunk))
 }
 
 /* u = 2^-24 k with 24 bits k. */
-EVERY_PROCESSOR static void uniform_of(float *restrict out, int64_t n, const uint64_t *seed, int64_t chunk) {
+EVERY_PROCESSOR static void uniform_of(float *restrict out, int64_t skip, int64_t n, const uint64_t *seed,
+                                       int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     uint32_t words[BLOCK];
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        next_words(&s, words, sizeof words);
-        int64_t left = n - i < BLOCK ? n - i : BLOCK;
-        for (int64_t k = 0; k < left; k++) out[i + k] = 0x1p-24f * (float)(int32_t)(words[k] >> 8);
-    }
+    FOR_EACH_BLOCK(skip, n, next_words(&s, words, sizeof words), {
+        for (int64_t k = 0; k < to - from; k++) out[i + k] = 0x1p-24f * (float)(int32_t)(words[from + k] >> 8);
+    })
 }
 
-void draw_uniform(float *out, int64_t n, const uint64_t *seed) {
-    FOR_EACH_CHUNK(n, uniform_of(out + at, left, seed, chunk))
+void draw_uniform(float *out, int64_t first, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(first, n, uniform_of(out + at, skip, left, seed, chunk))
 }
 
 INLINE void compare(float *restrict out, const float *restrict p, int of_field, const float *restrict dither,
@@ -89,7 +100,8 @@ INLINE void compare(float *restrict out, const float *restrict p, int of_field, 
 /* 1 where 2^-16 (w + 2^15 + u) < p, with 16 bits w for each element and a dither u in [0, 1) of 32 bits for each of the
    1,024 elements of a block, the same for all blocks of a chunk. The dither stops short of 1 by 2^-7, so that the sum
    stays below 1 after rounding: p = 1 always draws 1. */
-INLINE void bernoulli_of(float *out, const float *p, int of_field, int64_t n, const uint64_t *seed, int64_t chunk) {
+INLINE void bernoulli_of(float *out, const float *p, int of_field, int64_t skip, int64_t n, const uint64_t *seed,
+                         int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     const float width = 0x1p-16f - 0x1p-23f;
     int32_t fine[BLOCK];
@@ -97,28 +109,29 @@ INLINE void bernoulli_of(float *out, const float *p, int of_field, int64_t n, co
     float dither[BLOCK];
     next_words(&s, fine, sizeof fine);
     for (int k = 0; k < BLOCK; k++) dither[k] = 0.5f + width * (0.5f + 0x1p-32f * (float)fine[k]);
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        next_words(&s, words, sizeof words);
-        if (n - i < BLOCK) compare(out + i, p + i, of_field, dither, words, n - i);
+    FOR_EACH_BLOCK(skip, n, next_words(&s, words, sizeof words), {
+        if (to - from < BLOCK) compare(out + i, p + i, of_field, dither + from, words + from, to - from);
         else compare(out + i, p + i, of_field, dither, words, BLOCK);
-    }
+    })
 }
 
-EVERY_PROCESSOR static void of_means(float *out, const float *p, int64_t n, const uint64_t *seed, int64_t chunk) {
-    bernoulli_of(out, p, 0, n, seed, chunk);
+EVERY_PROCESSOR static void of_means(float *out, const float *p, int64_t skip, int64_t n, const uint64_t *seed,
+                                     int64_t chunk) {
+    bernoulli_of(out, p, 0, skip, n, seed, chunk);
 }
 
-EVERY_PROCESSOR static void of_fields(float *out, const float *x, int64_t n, const uint64_t *seed, int64_t chunk) {
-    bernoulli_of(out, x, 1, n, seed, chunk);
+EVERY_PROCESSOR static void of_fields(float *out, const float *x, int64_t skip, int64_t n, const uint64_t *seed,
+                                      int64_t chunk) {
+    bernoulli_of(out, x, 1, skip, n, seed, chunk);
 }
 
-void draw_bernoulli(float *out, const float *p, int64_t n, const uint64_t *seed) {
-    FOR_EACH_CHUNK(n, of_means(out + at, p + at, left, seed, chunk))
+void draw_bernoulli(float *out, const float *p, int64_t first, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(first, n, of_means(out + at, p + at, skip, left, seed, chunk))
 }
 
 /* The same with p = 1 / (1 + e^-x). */
-void draw_bernoulli_of_field(float *out, const float *x, int64_t n, const uint64_t *seed) {
-    FOR_EACH_CHUNK(n, of_fields(out + at, x + at, left, seed, chunk))
+void draw_bernoulli_of_field(float *out, const float *x, int64_t first, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(first, n, of_fields(out + at, x + at, skip, left, seed, chunk))
 }
 
 /* log x for x in (0, 1]: x = 2^e (1 + m) with 1 + m in [sqrt(1/2), sqrt(2)), and Moshier's polynomial in m (Cephes). */
@@ -157,39 +170,39 @@ INLINE void normal_pairs(float *restrict sines, float *restrict cosines, const u
     }
 }
 
-EVERY_PROCESSOR static void normal_of(float *restrict out, int64_t n, const uint64_t *seed, int64_t chunk) {
+EVERY_PROCESSOR static void normal_of(float *restrict out, int64_t skip, int64_t n, const uint64_t *seed,
+                                      int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     uint32_t words[BLOCK];
-    float last[BLOCK];
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        float *to = n - i < BLOCK ? last : out + i;
-        next_words(&s, words, sizeof words);
-        normal_pairs(to, to + BLOCK / 2, words);
-        if (to == last) memcpy(out + i, last, sizeof(float) * (size_t)(n - i));
-    }
+    float some[BLOCK];
+    FOR_EACH_BLOCK(skip, n, next_words(&s, words, sizeof words), {
+        float *into = to - from < BLOCK ? some : out + i;
+        normal_pairs(into, into + BLOCK / 2, words);
+        if (into == some) memcpy(out + i, some + from, sizeof(float) * (size_t)(to - from));
+    })
 }
 
-void draw_normal(float *out, int64_t n, const uint64_t *seed) {
-    FOR_EACH_CHUNK(n, normal_of(out + at, left, seed, chunk))
+void draw_normal(float *out, int64_t first, int64_t n, const uint64_t *seed) {
+    FOR_EACH_CHUNK(first, n, normal_of(out + at, skip, left, seed, chunk))
 }
 
 /* x + step * slope + scale * (a standard normal value): a step of Langevin dynamics in one pass. */
 EVERY_PROCESSOR static void step_of(float *restrict out, const float *restrict x, const float *restrict slope,
-                                    float step, float scale, int64_t n, const uint64_t *seed, int64_t chunk) {
+                                    float step, float scale, int64_t skip, int64_t n, const uint64_t *seed,
+                                    int64_t chunk) {
     Streams s = streams_of(seed, chunk);
     uint32_t words[BLOCK];
     float noise[BLOCK];
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        next_words(&s, words, sizeof words);
+    FOR_EACH_BLOCK(skip, n, next_words(&s, words, sizeof words), {
         normal_pairs(noise, noise + BLOCK / 2, words);
-        int64_t left = n - i < BLOCK ? n - i : BLOCK;
-        for (int64_t k = 0; k < left; k++) out[i + k] = x[i + k] + step * slope[i + k] + scale * noise[k];
-    }
+        for (int64_t k = 0; k < to - from; k++)
+            out[i + k] = x[i + k] + step * slope[i + k] + scale * noise[from + k];
+    })
 }
 
-void draw_step(float *out, const float *x, const float *slope, float step, float scale, int64_t n,
+void draw_step(float *out, const float *x, const float *slope, float step, float scale, int64_t first, int64_t n,
                const uint64_t *seed) {
-    FOR_EACH_CHUNK(n, step_of(out + at, x + at, slope + at, step, scale, left, seed, chunk))
+    FOR_EACH_CHUNK(first, n, step_of(out + at, x + at, slope + at, step, scale, skip, left, seed, chunk))
 }
 
 /* Add weight * (the sum of n rows) to `out`, for columns from..to. Rows are summed by 128, so that the error stays that

@@ -13,17 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from harmonium import workers
-from harmonium.workers import Part
 
 _LOWEST = torch.iinfo(torch.int64).min
 _POINTER, _LENGTH, _NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 _ARGUMENTS = {
-    "draw_words": (_POINTER, _LENGTH, _POINTER),
-    "draw_uniform": (_POINTER, _LENGTH, _POINTER),
-    "draw_normal": (_POINTER, _LENGTH, _POINTER),
-    "draw_bernoulli": (_POINTER, _POINTER, _LENGTH, _POINTER),
-    "draw_bernoulli_of_field": (_POINTER, _POINTER, _LENGTH, _POINTER),
-    "draw_step": (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _POINTER),
+    "draw_words": (_POINTER, _LENGTH, _LENGTH, _POINTER),
+    "draw_uniform": (_POINTER, _LENGTH, _LENGTH, _POINTER),
+    "draw_normal": (_POINTER, _LENGTH, _LENGTH, _POINTER),
+    "draw_bernoulli": (_POINTER, _POINTER, _LENGTH, _LENGTH, _POINTER),
+    "draw_bernoulli_of_field": (_POINTER, _POINTER, _LENGTH, _LENGTH, _POINTER),
+    "draw_step": (_POINTER, _POINTER, _POINTER, _NUMBER, _NUMBER, _LENGTH, _LENGTH, _POINTER),
     "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
     "as_bytes": (_POINTER, _POINTER, _LENGTH, ctypes.POINTER(_LENGTH)),
     "join_planes": (_POINTER, _POINTER, _POINTER, ctypes.c_double, _LENGTH),
@@ -55,9 +54,6 @@ def load() -> ctypes.CDLL | None:
 
 LIBRARY = load()
 
-_CHUNK = 8192  # as in native.c
-_STRIDE = 0x9E3779B97F4A7C15 - 2**64  # what the seed of a chunk has over that of the chunk before, as a signed word
-
 
 class _Seed(threading.local):
     """The state of the streams, 32 words, that a generator sets before every use."""
@@ -70,59 +66,31 @@ class _Seed(threading.local):
         self.words.random_(_LOWEST, None, generator=generator)
         return self.pointer
 
-    def move(self, n_chunks: int) -> None:
-        """Let chunk 0 be the one that comes so many chunks later."""
-        self.words.add_(_wrapped(_STRIDE * n_chunks))
-
 
 _SEED = _Seed()
 
 
-def _wrapped(number: int) -> int:
-    """Return a number modulo 2⁶⁴ as a signed word.
-
-    >>> from harmonium.native import _wrapped
-    >>> _wrapped(2**64 - 1)
-    -1
-    """
-    return (number + 2**63) % 2**64 - 2**63
-
-
-def _fill_part(part: Part, name: str, out: Tensor, inputs: tuple[Tensor, ...], numbers: tuple[float, ...]) -> None:
-    """Draw the rows of a part as if the whole were drawn, from the seed at hand.
-
-    Numbers come in chunks that have their place in the whole. Where rows begin within a chunk, that chunk is drawn up
-    to its end into a buffer of its own, the rest in place.
-    """
+def _draw(name: str, out: Tensor, *inputs: Tensor, numbers: tuple[float, ...] = (), seed: int) -> Tensor:
+    """Fill `out` by one of the loops, from the seed; in a part with the numbers that its rows have in the whole."""
     draw = getattr(LIBRARY, name)
-    tensors = [x.detach().as_strided((x.numel(),), (1,)) for x in (out, *inputs)]
-    n_pieces = out.shape[: part.axis].numel()
+    pointers = [x.data_ptr() for x in (out, *inputs)]
+    part = workers.current()
+    if part is None:
+        draw(*pointers, *numbers, 0, out.numel(), seed)
+        return out
     row = out.shape[part.axis + 1 :].numel()
-    length, at_chunk = part.count * row, 0
-    for piece in range(n_pieces if length else 0):
-        chunk, skipped = divmod((piece * part.total + part.first) * row, _CHUNK)
-        _SEED.move(chunk - at_chunk)
-        at_chunk = chunk
-        flat = [x[piece * length : (piece + 1) * length] for x in tensors]
-        if skipped:
-            head = min(length, _CHUNK - skipped)
-            padded = [x.new_zeros(skipped + head) for x in flat]
-            for buffer, x in zip(padded[1:], flat[1:], strict=True):
-                buffer[skipped:] = x[:head]
-            draw(*(x.data_ptr() for x in padded), *numbers, skipped + head, _SEED.pointer)
-            flat[0][:head] = padded[0][skipped:]
-            flat = [x[head:] for x in flat]
-            _SEED.move(1)
-            at_chunk += 1
-        if len(flat[0]):
-            draw(*(x.data_ptr() for x in flat), *numbers, len(flat[0]), _SEED.pointer)
+    n = part.count * row
+    for piece in range(out.shape[: part.axis].numel()):
+        at = out.element_size() * piece * n
+        draw(*(pointer + at for pointer in pointers), *numbers, (piece * part.total + part.first) * row, n, seed)
+    return out
 
 
 def fill_words(out: Tensor, *, generator: torch.Generator | None = None) -> bool:
     """Fill 64-bit integers with random bits; return False if the library cannot."""
     if LIBRARY is None or out.device.type != "cpu":
         return False
-    LIBRARY.draw_words(out.data_ptr(), out.numel(), _SEED.draw(generator))
+    LIBRARY.draw_words(out.data_ptr(), 0, out.numel(), _SEED.draw(generator))
     return True
 
 
@@ -130,11 +98,7 @@ def fill_uniform(out: Tensor, *, generator: torch.Generator | None = None) -> bo
     """Fill with uniform values in [0, 1), multiples of 2⁻²⁴; return False if the library cannot."""
     if LIBRARY is None or not _within_reach(out):
         return False
-    if (part := workers.current()) is not None:
-        _SEED.draw(generator)
-        _fill_part(part, "draw_uniform", out, (), ())
-        return True
-    LIBRARY.draw_uniform(out.data_ptr(), out.numel(), _SEED.draw(generator))
+    _draw("draw_uniform", out, seed=_SEED.draw(generator))
     return True
 
 
@@ -142,11 +106,7 @@ def fill_normal(out: Tensor, *, generator: torch.Generator | None = None) -> boo
     """Fill with standard normal values; return False if the library cannot."""
     if LIBRARY is None or not _within_reach(out):
         return False
-    if (part := workers.current()) is not None:
-        _SEED.draw(generator)
-        _fill_part(part, "draw_normal", out, (), ())
-        return True
-    LIBRARY.draw_normal(out.data_ptr(), out.numel(), _SEED.draw(generator))
+    _draw("draw_normal", out, seed=_SEED.draw(generator))
     return True
 
 
@@ -154,26 +114,14 @@ def bernoulli(probability: Tensor, *, generator: torch.Generator | None = None) 
     """Return 1 with these probabilities and else 0; None if the library cannot."""
     if LIBRARY is None or not _within_reach(probability):
         return None
-    drawn = torch.empty_like(probability)
-    if (part := workers.current()) is not None:
-        _SEED.draw(generator)
-        _fill_part(part, "draw_bernoulli", drawn, (probability,), ())
-        return drawn
-    LIBRARY.draw_bernoulli(drawn.data_ptr(), probability.data_ptr(), drawn.numel(), _SEED.draw(generator))
-    return drawn
+    return _draw("draw_bernoulli", torch.empty_like(probability), probability, seed=_SEED.draw(generator))
 
 
 def bernoulli_of_field(field: Tensor, *, generator: torch.Generator | None = None) -> Tensor | None:
     """Return 1 with probability `σ(field)` and else 0; None if the library cannot."""
     if LIBRARY is None or not _within_reach(field):
         return None
-    drawn = torch.empty_like(field)
-    if (part := workers.current()) is not None:
-        _SEED.draw(generator)
-        _fill_part(part, "draw_bernoulli_of_field", drawn, (field,), ())
-        return drawn
-    LIBRARY.draw_bernoulli_of_field(drawn.data_ptr(), field.data_ptr(), drawn.numel(), _SEED.draw(generator))
-    return drawn
+    return _draw("draw_bernoulli_of_field", torch.empty_like(field), field, seed=_SEED.draw(generator))
 
 
 def noisy_step(
@@ -182,14 +130,7 @@ def noisy_step(
     """Return `x + step · slope + scale · ε` with standard normal ε; None if the library cannot."""
     if LIBRARY is None or not (_within_reach(x) and _within_reach(slope) and x.stride() == slope.stride()):
         return None
-    drawn = torch.empty_like(x)
-    if (part := workers.current()) is not None:
-        _SEED.draw(generator)
-        _fill_part(part, "draw_step", drawn, (x, slope), (step, scale))
-        return drawn
-    pointers = drawn.data_ptr(), x.data_ptr(), slope.data_ptr()
-    LIBRARY.draw_step(*pointers, step, scale, drawn.numel(), _SEED.draw(generator))
-    return drawn
+    return _draw("draw_step", torch.empty_like(x), x, slope, numbers=(step, scale), seed=_SEED.draw(generator))
 
 
 def mean_difference(a: Tensor, b: Tensor) -> Tensor | None:
