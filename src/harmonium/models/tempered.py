@@ -30,7 +30,8 @@ class Tempered(BoltzmannMachine):
         self.machine = machine
         self.beta = beta if isinstance(beta, Tensor) else torch.tensor(beta, dtype=torch.float64)
         self.reference: State = {} if reference is None else as_state(reference, machine.data_layer)
-        if not bool(((self.beta >= 0) & (self.beta <= 1)).all()):
+        inside = 0 <= beta <= 1 if isinstance(beta, float) else bool(((self.beta >= 0) & (self.beta <= 1)).all())
+        if not inside:
             raise ValueError(f"`beta` must lie in [0, 1]. Got {self.beta}. It is the inverse temperature.")
 
     @property

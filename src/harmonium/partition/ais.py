@@ -17,6 +17,7 @@ from harmonium.partition.shared import everyone, own, part_of_chains, weights_of
 from harmonium.samplers import Gibbs
 from harmonium.samplers.resample import resample
 from harmonium.types import EnergyModel, Estimate, State, as_state, keep_freed_memory
+from harmonium.workers import Part
 
 Progress = Callable[[int, int], None]
 """Called with the number of temperatures done and their total."""
@@ -51,8 +52,8 @@ def ais(
     """
     path = path_of(model, reference)
     ladder = _ladder(path, n_betas, betas, generator)
-    log_weights, _ = anneal(path, ladder, n_chains, generator=generator, on_beta=on_beta)
-    return from_weights(log_weights, path.log_z0(), "ais")
+    log_weights, _, part = _carry_up(path, ladder, n_chains, generator, on_beta)
+    return from_weights(weights_of_all(log_weights, part), path.log_z0(), "ais")
 
 
 @torch.no_grad()
@@ -95,6 +96,14 @@ def anneal(
     on_beta: Progress | None = None,
 ) -> tuple[Tensor, PathPoint]:
     """Carry chains from β = 0 to 1 and return their log weights and where they end."""
+    log_weights, point, part = _carry_up(path, betas, n_chains, generator, on_beta)
+    return weights_of_all(log_weights, part), everyone(path, point, part)
+
+
+def _carry_up(
+    path: Path, betas: Tensor, n_chains: int, generator: torch.Generator | None, on_beta: Progress | None
+) -> tuple[Tensor, PathPoint, Part | None]:
+    """Carry the chains of this worker from β = 0 to 1; return their log weights, where they end, and which they are."""
     if n_chains < 2:
         raise ValueError(f"`n_chains` must be at least 2, or there is no error bar. Got {n_chains}. Try 512.")
     keep_freed_memory()
@@ -108,7 +117,7 @@ def anneal(
             point = path.advance(point, ladder[i], generator=generator)
             if on_beta is not None:
                 on_beta(i, len(ladder) - 1)
-    return weights_of_all(total, part), everyone(path, point, part)
+    return total, point, part
 
 
 def melt(
