@@ -163,17 +163,28 @@ def alone() -> Iterator[None]:
 def joined() -> Iterator[None]:
     """Join the group that `torchrun` started, for as long as the block lasts; without one do nothing.
 
-    The workers speak by gloo. Whoever does not answer for `SECONDS` is given up.
+    The workers speak by gloo, about what lies on GPUs by NCCL. Whoever does not answer for `SECONDS` is given up.
     """
     if distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         yield
         return
+    on_gpus = torch.cuda.is_available() and distributed.is_nccl_available()
     with _in_words("start"):
-        distributed.init_process_group("gloo", timeout=timedelta(seconds=time_limit()))
+        backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
+        distributed.init_process_group(backend, timeout=timedelta(seconds=time_limit()))
     try:
         yield
     finally:
         distributed.destroy_process_group()
+
+
+def device_of_worker(name: str) -> str:
+    """Return the device that this worker computes on: of `cuda` each process of a host has its own GPU.
+
+    >>> device_of_worker("cuda:1")
+    'cuda:1'
+    """
+    return f"cuda:{os.environ['LOCAL_RANK']}" if name == "cuda" and "LOCAL_RANK" in os.environ else name
 
 
 def n_restarts() -> int:
@@ -199,6 +210,13 @@ def add_up(x: Tensor) -> Tensor:
         with _in_words("add up gradients"):
             distributed.all_reduce(x)
     return x
+
+
+def meet() -> None:
+    """Wait until all workers have come here."""
+    if world() > 1:
+        with _in_words("meet the others"):
+            distributed.barrier()
 
 
 def gather(x: Tensor, *, axis: int = 0) -> Tensor:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import harmonium as hm
-from harmonium.data import RowsFile
+from harmonium.data import BlockRows, RowsFile
 
 
 def trained(data: object) -> torch.Tensor:
@@ -20,13 +20,29 @@ def trained(data: object) -> torch.Tensor:
     return rbm.weight.detach()
 
 
+class InMemory(BlockRows):
+    """Rows of one block that are at hand."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = torch.from_numpy(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def blocks(self) -> torch.Tensor:
+        return torch.tensor([len(self)])
+
+    def __getitems__(self, index: list[int]) -> list[torch.Tensor]:
+        return list(self.rows[index].unbind(0))
+
+
 def test_a_file_is_learned_from_like_its_rows_in_memory(tmp_path: Path) -> None:
     rows = (np.arange(30 * 12).reshape(30, 12) * 7 % 3 == 0).astype(np.uint8)
     np.save(tmp_path / "rows.npy", rows)
     file = RowsFile(tmp_path / "rows.npy")
     assert len(file) == 30 and torch.equal(torch.stack(file.__getitems__([3, 29])), torch.from_numpy(rows[[3, 29]]))
-    assert torch.equal(trained(file), trained(torch.from_numpy(rows)))
-    assert not torch.equal(trained(file), trained(torch.from_numpy(1 - rows)))  # the control
+    assert torch.equal(trained(file), trained(InMemory(rows)))
+    assert not torch.equal(trained(file), trained(InMemory(1 - rows)))  # the control
 
 
 def test_what_is_no_file_of_rows_is_refused(tmp_path: Path) -> None:

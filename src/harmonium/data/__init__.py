@@ -3,6 +3,7 @@
 from harmonium.data.amat import read_amat
 from harmonium.data.array import read_array
 from harmonium.data.base import Data
+from harmonium.data.block_rows import BlockRows
 from harmonium.data.cifar import read_cifar
 from harmonium.data.column import Column
 from harmonium.data.directory import DataDirectory, MissingDataError
@@ -16,8 +17,10 @@ from harmonium.data.lattice import bars_and_stripes, ising, ising_law
 from harmonium.data.load import DATASETS, EMBEDDED, load, options_of
 from harmonium.data.local_contrast import local_contrast
 from harmonium.data.local_whitening import LocalWhitening, whiten_locally
+from harmonium.data.parquet_rows import ParquetRows
 from harmonium.data.patches import draw_patches
 from harmonium.data.rows_file import RowsFile
+from harmonium.data.rows_folder import RowsFolder
 from harmonium.data.split import split, split_indices
 from harmonium.data.table import decode, encode, log_slopes, read_columns, read_table
 from harmonium.data.toys import checkerboard, circles, mixture, mixture_log_density, moons, pinwheel
@@ -39,13 +42,16 @@ __all__ = [
     "DESCRIPTIONS",
     "EMBEDDED",
     "BinarizeEachTime",
+    "BlockRows",
     "Column",
     "Data",
     "DataDirectory",
     "LocalWhitening",
     "MissingDataError",
     "MissingExtraError",
+    "ParquetRows",
     "RowsFile",
+    "RowsFolder",
     "Whitening",
     "bars_and_stripes",
     "binarize",

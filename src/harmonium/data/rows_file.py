@@ -8,14 +8,18 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+
+from harmonium.data.block_rows import BlockRows
+
+_BLOCK = 2**20  # bytes
 
 
-class RowsFile(Dataset[Tensor]):
+class RowsFile(BlockRows):
     """The rows of a `.npy` file as a data set: `fit(model, RowsFile("rows.npy"))` holds a batch of them at a time.
 
-    The file is read, not mapped: mapped pages count as memory of the process. `fit` draws an order of all rows, eight
-    bytes a row, and each of several workers reads its own. Integers become floats batch by batch.
+    The file is read, not mapped: mapped pages count as memory of the process. Each of several workers reads its own
+    rows. They are shuffled within 64 blocks of a megabyte, and the blocks among each other (`BlockRows`). Integers
+    become floats batch by batch.
 
     >>> import numpy as np, tempfile
     >>> from harmonium.data import RowsFile
@@ -41,8 +45,12 @@ class RowsFile(Dataset[Tensor]):
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, index: int) -> Tensor:
-        return self.__getitems__([index])[0]
+    def blocks(self) -> Tensor:
+        """Return the number of rows in each megabyte of the file."""
+        n, size = len(self), max(1, _BLOCK // max(1, self._row))
+        sizes = torch.full((-(-n // size),), size)
+        sizes[-1:] = n - size * (len(sizes) - 1)
+        return sizes
 
     def __getitems__(self, index: list[int]) -> list[Tensor]:
         rows = np.empty((len(index), *self.shape[1:]), dtype=self.dtype)

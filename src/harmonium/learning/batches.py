@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from harmonium import native
+from harmonium.data import BlockRows
+from harmonium.draws import draw_permutation
 from harmonium.models import BoltzmannMachine
 from harmonium.models.layers import data_layer, layers_of, paired_layers
 from harmonium.types import State, Values, as_tensor
@@ -28,6 +31,7 @@ class Batches:
     def __init__(self, source: Source, model: nn.Module) -> None:
         self.layer, self.known, self.paired = data_layer(model), layers_of(model), paired_layers(model)
         self.loader = source if isinstance(source, DataLoader) else None
+        self.loader_start: Tensor | None = None
         self.dataset = source if self.loader is None and isinstance(source, Dataset) else None
         is_stored = self.loader is None and self.dataset is None
         self.columns: State = self.as_state(source) if is_stored else {}
@@ -86,28 +90,57 @@ class Batches:
                 return {self.layer: picked}
         return {name: column.index_select(0, index.to(column.device)) for name, column in self.columns.items()}
 
+    def draw_order(self, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw the order of an epoch: a permutation of the rows, or what data that lie in blocks make of it."""
+        if isinstance(self.dataset, BlockRows):
+            return self.dataset.draw_order(generator=generator)
+        return draw_permutation(len(self), generator=generator)
+
     def in_turn(
         self,
         order: Tensor,
         batch_size: int,
         *,
+        position: int = 0,
         as_floats: bool = False,
         mine: Callable[[Tensor], Tensor] | None = None,
     ) -> Iterator[tuple[Tensor, State]]:
-        """Go through the rows with these numbers, batch by batch: the numbers and the rows, those that are mine."""
+        """Go through the rows in an order from `position` on, batch by batch: the numbers and the rows, if mine."""
+        for index in self._numbers(order, batch_size, position):
+            yield index, self.rows(index if mine is None else mine(index), as_floats=as_floats)
+
+    def _numbers(self, order: Tensor, batch_size: int, position: int) -> Iterator[Tensor]:
+        if isinstance(self.dataset, BlockRows):
+            yield from self.dataset.in_order(order, batch_size, position)
+            return
         if len(order) and not (order.min() >= 0 and order.max() < len(self)):
             raise IndexError(
                 f"The order of the data names rows from {order.min()} to {order.max()}. There are {len(self)}. "
                 "A run goes on with the data it began with."
             )
-        for index in order.split(batch_size):
-            yield index, self.rows(index if mine is None else mine(index), as_floats=as_floats)
+        if position < len(order):
+            yield from order[position:].split(batch_size)
 
-    def loaded(self) -> Iterator[State]:
-        """Go through a loader once."""
+    def loaded(self, n_passed: int = 0) -> Iterator[State]:
+        """Go through a loader once, from the batch after so many on.
+
+        The loader begins in the random state in which it began this epoch (`loader_start`), and loads what is passed
+        over once more: its order and what its data draw are then those of an epoch never interrupted.
+        """
         if self.loader is None:
             raise TypeError("Only a DataLoader can be gone through in its own order.")
-        for batch in self.loader:
+        own = self.loader.generator
+        if n_passed == 0:
+            self.loader_start = None if own is None else own.get_state()
+        elif own is not None and self.loader_start is not None:
+            own.set_state(self.loader_start)
+        elif isinstance(self.loader.sampler, RandomSampler):
+            raise ValueError(
+                "A DataLoader that shuffles by PyTorch's global random numbers cannot go on within an epoch: nobody "
+                "knows its order. Give it a generator of its own: DataLoader(…, shuffle=True, "
+                "generator=torch.Generator().manual_seed(0))."
+            )
+        for batch in itertools.islice(self.loader, n_passed, None):
             yield self.as_state(batch)
 
 

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from harmonium import workers
 from harmonium.draws import draw_integers
+from harmonium.learning.epoch_rows import EpochRows
 from harmonium.learning.objectives import Phases
+from harmonium.shared_sum import SharedSum
 from harmonium.types import State
 from harmonium.workers import Part, WorkersApartError
 
@@ -34,7 +36,8 @@ class Division:
         self.divides = training.objective.divides(training.model)
         self.wish, self.stop, self.save = False, False, False
         self.measured: dict[str, float] = {}
-        self._buffer = torch.empty(0)
+        self._length = 0
+        self._shared: SharedSum | None = None
         self._check(training)
 
     @staticmethod
@@ -118,18 +121,25 @@ class Division:
             for p in learning:
                 p.grad = torch.zeros_like(p) if p.grad is None else p.grad
         parts = [p.grad.reshape(-1) for p in learning if p.grad is not None]
-        flat = torch.cat([*parts, parts[0].new_tensor(signs)])
+        parts.append(parts[0].new_tensor(signs))
         if not self.divides:
-            flat[: len(flat) - len(signs)].div_(self.n)
-            flat[len(flat) - len(measured) :].div_(self.n)
-        workers.add_up(flat)
-        *gradients, tail = flat.split([part.numel() for part in parts] + [len(signs)])
+            for part in (*parts[:-1], parts[-1][len(signs) - len(measured) :]):
+                part.div_(self.n)
+        flat = self._sum(parts)
+        *gradients, tail = flat.split([len(part) for part in parts])
         found = tail.tolist()
         for p, gradient, sign in zip(learning, gradients, found, strict=False):
             p.grad = _like(gradient, p) if sign else None
         self.stop, self.save = (bool(sign) for sign in found[len(learning) : len(learning) + 2])
         self.wish = False
         self.measured = dict(zip(measured, found[len(learning) + 2 :], strict=True))
+
+    def _sum(self, parts: list[Tensor]) -> Tensor:
+        """Return the sum over workers of tensors one after the other: by shared memory, or else by the group."""
+        n = sum(len(part) for part in parts)
+        if n != self._length:
+            self._length, self._shared = n, SharedSum.of(n, parts)
+        return workers.add_up(torch.cat(parts)) if self._shared is None else self._shared(parts)
 
     def agreed(self, wish: bool) -> bool:
         """Return whether somebody wishes it, asked of all at once; for what happens once an epoch."""
@@ -142,13 +152,9 @@ class Division:
         positive, negative = (workers.gather_all(state) for state in phases[:2])
         return Phases(positive, negative, phases.hidden)
 
-    def first_rows(self, state: State, n: int, total: int) -> State:
-        """Return the first n rows of a batch of `total` rows, of which this worker has some."""
-        part = self.rows(total)
-        if part is None or part.repeated:
-            return {name: value[:n].clone() for name, value in state.items()}
-        here = min(max(n - part.first, 0), part.count)
-        return workers.gather_all({name: value[:here] for name, value in state.items()})
+    def seen(self, rows: EpochRows) -> EpochRows:
+        """Return the rows of an epoch that all workers kept; once an epoch, and where it is saved."""
+        return rows.gathered() if self.divides else rows
 
     def joined(self, training: Training, tensors: State) -> State:
         """Return a state to be saved, with the chains of all workers: any number of workers can go on from it."""

@@ -78,8 +78,11 @@ def snapshot(training: Training) -> tuple[State, Plain]:
     tensors["order"] = training.order
     if training.position:  # within an epoch: where to go back to, and at its very end what the monitors look at
         tensors |= {f"good.{name}": value for name, value in training.good.items()}
-        tensors |= {f"rows.{name}": value for name, value in training.rows.state_dict().items()}
-        if training.phases is not None and training.position >= len(training.order):
+        rows = training.rows if training.division is None else training.division.seen(training.rows)
+        tensors |= {f"rows.{name}": value for name, value in rows.state_dict().items()}
+        if training.batches.loader_start is not None:
+            tensors["loader"] = training.batches.loader_start
+        if training.phases is not None and (training.has_seen_all or training.batches.loader is not None):
             both = training.phases if training.division is None else training.division.phases(training.phases)
             positive, negative, _ = both or training.phases
             tensors |= {f"phases.positive.{name}": value for name, value in positive.items()}
@@ -111,7 +114,9 @@ def restore(training: Training, tensors: State, plain: Plain) -> None:
     if training.schedule is not None:
         training.schedule.load_state_dict(plain["schedule"])
     training.order = tensors["order"]
-    training.rows.load_state_dict(part_of(tensors, "rows."))
+    training.batches.loader_start = tensors.get("loader")
+    part = None if training.division is None else training.division.rows(training.batch_size)
+    training.rows.load_state_dict(part_of(tensors, "rows."), part=part)
     training.good = {name: value.clone() for name, value in part_of(tensors, "good.").items()}
     positive, negative = part_of(tensors, "phases.positive."), part_of(tensors, "phases.negative.")
     training.phases = Phases(positive, negative, tuple(plain["hidden"])) if positive else None

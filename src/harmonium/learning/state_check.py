@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from harmonium.data import BlockRows
 from harmonium.learning.state import Plain, part_of, snapshot
 from harmonium.types import State
 
@@ -55,10 +56,12 @@ def _check_place(training: Training, order: Tensor, plain: Plain) -> None:
     counts = [plain[name] for name in ("epoch", "update", "position")]
     if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError(f"Epoch, update and position must be whole numbers. Got {counts}.")
-    if order.dtype is not torch.int64 or order.ndim != 1 or plain["position"] > len(order):
-        raise ValueError(f"The order of the data is {_described(order)}, the position {plain['position']}.")
-    n = len(training.batches)
-    if len(order) and not torch.equal(order.sort().values, torch.arange(n)):
+    n, data = len(training.batches), training.batches.dataset
+    beyond = n if len(order) or training.batches.loader is not None else 0
+    if order.dtype is not torch.int64 or order.ndim != 1 or plain["position"] > beyond:
+        raise ValueError(f"The order of the data is {_described(order)}, the position {plain['position']} of {n}.")
+    n_places, places = (len(data.blocks()), order[1:]) if isinstance(data, BlockRows) else (n, order)
+    if len(order) and not torch.equal(places.sort().values, torch.arange(n_places)):
         raise ValueError(f"The order of the data is not one of its {n} rows, each once.")
 
 

@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from harmonium import workers
 from harmonium.couplings import Coupling
-from harmonium.draws import HALF, draw_permutation
+from harmonium.draws import HALF
 from harmonium.learning.batches import Batches, Source, ends
 from harmonium.learning.callback import Callback as Callback
 from harmonium.learning.diverged import TrainingDiverged
@@ -115,6 +115,11 @@ class Training:
         """What the objective measured in the last update, of all workers."""
         return self.objective.measured() if self.division is None else self.division.measured
 
+    @property
+    def has_seen_all(self) -> bool:
+        """Whether every row of the epoch had its turn; what a loader still has, nobody knows."""
+        return self.batches.loader is None and self.position >= len(self.batches)
+
     def run(self) -> History:
         """Train until the last epoch, or until `stop` is set; in full precision, under `torch.autocast` too."""
         with torch.autocast(self._parameters[0].device.type, enabled=False), torch.inference_mode(False):
@@ -140,7 +145,7 @@ class Training:
     def _run_epoch(self) -> None:
         hooks = [m.on_update for m in self.monitors if type(m).on_update is not Monitor.on_update]
         hooks += [c.on_update for c in self.callbacks if type(c).on_update is not Callback.on_update]
-        if not len(self.order):  # not within an epoch that is gone on with
+        if not self.position:  # not within an epoch that is gone on with
             self.rows.clear()
         for index, batch in self._epoch_batches():
             try:
@@ -152,7 +157,7 @@ class Training:
             for look_on in hooks:
                 look_on(self)
             stop = self.stop if self.division is None else self.division.stop
-            if stop and (index is None or self.position < len(self.order)):
+            if stop and not self.has_seen_all:
                 return  # a stop at the last update of an epoch ends the epoch first
         self.epoch += 1
         self.position = 0
@@ -163,17 +168,18 @@ class Training:
 
     def _epoch_batches(self) -> Iterator[tuple[Tensor | None, State]]:
         if self.batches.loader is not None:
-            for batch in self.batches.loaded():
+            for batch in self.batches.loaded(self.position):
+                self.position += 1
                 yield None, batch
             return
         if not len(self.order):
-            self.order = draw_permutation(len(self.batches), generator=self._cpu_generator())
+            self.order = self.batches.draw_order(generator=self._cpu_generator())
         if self.small is not None and self.small.run():
             return
         as_floats = self.transform is None and torch.channels_last not in self._formats
         mine = None if self.division is None or self.missing.values else self.division.mine
         for index, batch in self.batches.in_turn(
-            self.order[self.position :], self.batch_size, as_floats=as_floats, mine=mine
+            self.order, self.batch_size, position=self.position, as_floats=as_floats, mine=mine
         ):
             self.position += len(index)
             yield index, batch
@@ -210,8 +216,8 @@ class Training:
         Chains that are carried on are looked at where they end; others started at the data, row by row.
         """
         positive, negative = (self.batch, {}) if self.phases is None else self.phases[:2]
-        first = None if self.division is None else self.division.first_rows
-        self.rows.add(positive, {} if self.objective.persistent else negative, n, len(self.batches), first=first)
+        part = None if self.division is None else self.division.rows(n)
+        self.rows.add(positive, {} if self.objective.persistent else negative, n, len(self.batches), part=part)
 
     def _apply_gradient(self) -> None:
         phases = self.phases
@@ -303,8 +309,9 @@ class Training:
             self._diverge(f"A parameter is not finite after update {self.update} (epoch {self.epoch})")
         if self.division is not None:
             self.division.require_same_draws(self)
-            self.phases = self.division.phases(self.phases)
-        self.seen = self._look_back()
+        if self.monitors or self.callbacks:  # somebody looks
+            self.phases = self.phases if self.division is None else self.division.phases(self.phases)
+            self.seen = self._look_back()
         record: Record = {"epoch": self.epoch, "update": self.update}
         for monitor in self.monitors:
             record |= monitor(self)
@@ -323,7 +330,8 @@ class Training:
     @torch.no_grad()
     def _look_back(self) -> Phases | None:
         """Return rows of the whole epoch, hidden layers at their means now where these have a closed form."""
-        positive, negative = self.rows.joined()
+        rows = self.rows if self.division is None else self.division.seen(self.rows)
+        positive, negative = rows.joined()
         if not positive:
             return None
         hidden = () if self.phases is None else self.phases.hidden

@@ -86,7 +86,7 @@ class Recorder(Callback):
         if time.monotonic() - self.looked >= _LOOK:
             self.looked = time.monotonic()
             training.stop = training.stop or self.folder.asked_to_stop
-        if training.position >= len(training.order):  # the end of the epoch comes next
+        if training.has_seen_all:  # the end of the epoch comes next
             return
         wish = bool(self.updates and training.update % self.updates == 0) or self._waited(self.seconds)
         if training.division is None:
