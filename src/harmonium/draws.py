@@ -31,7 +31,7 @@ def draw_words(like: Tensor, *, generator: torch.Generator | None = None) -> Ten
     n = like.numel()
     wide = torch.empty(-(-n // 4), dtype=torch.int64, device=like.device)
     if not native.fill_words(wide, generator=generator):
-        wide.random_(_LOWEST, None, generator=generator)
+        wide.random_(_LOWEST, None, generator=_there(like.device, generator))
     words = wide.view(torch.int16)[:n]
     if like.ndim == 4 and like.is_contiguous(memory_format=torch.channels_last):
         return words.as_strided(like.shape, like.stride())
@@ -57,7 +57,8 @@ def draw_bernoulli(probability: Tensor, *, generator: torch.Generator | None = N
     width = 2.0**-16 - torch.finfo(probability.dtype).eps
     is_row = part is not None and probability.ndim == part.axis + 1  # the last axis is that of the rows
     n_columns = (part.total,) if part is not None and is_row else probability.shape[-1:]
-    dither = probability.new_empty(n_columns).uniform_(0.5, 0.5 + width, generator=generator)
+    own = _there(probability.device, generator)
+    dither = probability.new_empty(n_columns).uniform_(0.5, 0.5 + width, generator=own)
     if part is not None and is_row:
         dither = dither.narrow(0, part.first, part.count)
     return torch.add(dither, words, alpha=2.0**-16).lt_(probability)
@@ -78,7 +79,7 @@ def draw_uniform(like: Tensor, *, generator: torch.Generator | None = None) -> T
         return drawn
     if part is not None:
         return _of_whole(part, like, lambda x: draw_uniform(x, generator=generator))
-    _as_stored(drawn).uniform_(generator=generator)
+    _as_stored(drawn).uniform_(generator=_there(like.device, generator))
     return drawn
 
 
@@ -90,7 +91,7 @@ def draw_normal(like: Tensor, *, generator: torch.Generator | None = None) -> Te
         return drawn
     if part is not None:
         return _of_whole(part, like, lambda x: draw_normal(x, generator=generator))
-    _as_stored(drawn).normal_(generator=generator)
+    _as_stored(drawn).normal_(generator=_there(like.device, generator))
     return drawn
 
 
@@ -116,10 +117,11 @@ def draw_integers(
     """Draw int64 values uniform in 0..n-1."""
     size = list(shape)
     part = _part(size)
+    own = generator if device is None else _there(device, generator)
     if part is None:
-        return torch.randint(n, size, generator=generator, device=device)
+        return torch.randint(n, size, generator=own, device=device)
     size[part.axis] = part.total
-    return part.take(torch.randint(n, size, generator=generator, device=device)).contiguous()
+    return part.take(torch.randint(n, size, generator=own, device=device)).contiguous()
 
 
 def draw_permutation(n: int, *, generator: torch.Generator | None = None) -> Tensor:
@@ -150,14 +152,26 @@ def draw_binomial(n: int, probability: Tensor, *, generator: torch.Generator | N
         return torch.empty_like(probability)
     if (part := _part(probability.shape)) is not None:
         return _given_others(part, probability, lambda p: draw_binomial(n, p, generator=generator))
-    return torch.binomial(torch.full_like(probability, n), probability, generator=generator)
+    own = _there(probability.device, generator)
+    return torch.binomial(torch.full_like(probability, n), probability, generator=own)
 
 
 def draw_poisson(rate: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw Poisson counts with the given rates, in their dtype."""
     if (part := _part(rate.shape)) is not None:
         return _given_others(part, rate, lambda r: draw_poisson(r, generator=generator))
-    return torch.poisson(rate, generator=generator)
+    return torch.poisson(rate, generator=_there(rate.device, generator))
+
+
+def _there(device: torch.device, generator: torch.Generator | None) -> torch.Generator | None:
+    """Return a generator on the device of what is drawn.
+
+    One of the CPU, whose state is all that is saved, gives a seed to one of the device for each draw.
+    """
+    if generator is None or generator.device.type == device.type or device.type == "meta":
+        return generator
+    seed = int(torch.randint(2**62, (), generator=generator))
+    return torch.Generator(device).manual_seed(seed)
 
 
 def _part(shape: Sequence[int]) -> Part | None:

@@ -51,7 +51,7 @@ def prepare(config: Config, sha256: str | None = None) -> Prepared:
 
 def build_model(config: Config, data: Data, *, generator: torch.Generator) -> nn.Module:
     """Return the model of the configuration, untrained."""
-    device = checked_device(config.run.device)
+    device = checked_device(config.run.own_device)
     return KINDS[config.model.kind].build(config, data, generator=generator).to(device)
 
 
@@ -59,7 +59,10 @@ def checked_device(name: str) -> torch.device:
     """Return the device, or say that it cannot be used here."""
     device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"The device {name!r} cannot be used here. Use --device cpu.")
+        raise ValueError(
+            f"The device {str(device)!r} cannot be used here: there are {torch.cuda.device_count()} GPUs. Use --device "
+            "cpu, or start at most one worker a GPU (--nproc-per-node)."
+        )
     return device
 
 

@@ -128,7 +128,7 @@ class Run(RunFolder):
     def model(self) -> nn.Module:
         """Return the model with the parameters of `model.safetensors`, ready to be used."""
         try:
-            parameters = self.parameters(self.config.run.device)
+            parameters = self.parameters(self.config.run.own_device)
             model = self._built(self.outline)
             model.load_state_dict(parameters)
         except RuntimeError as error:

@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from harmonium import workers
 from harmonium.partition import METHODS
 from harmonium.runs.choices import HIDDEN, OBJECTIVES, known
 
@@ -162,6 +163,11 @@ class RunSection(Section):
     ais_chains: int = Field(default=512, ge=2)
     ais_betas: int = Field(default=1000, ge=2)
     report: bool = Field(default=True, description="Write report.html at the end.")
+
+    @property
+    def own_device(self) -> str:
+        """The device of this worker: of several on a host each has its own GPU."""
+        return workers.device_of_worker(self.device)
 
     @field_validator("log_z")
     @classmethod

@@ -192,7 +192,12 @@ class JEMKind(Kind[JEMSettings]):
 
     def task(self, config: Config, prepared: Prepared, model: JEM, *, generator: torch.Generator) -> Task:
         """Return the objective of eqs. 6.26 to 6.31 on the training data, with its curves and a guard."""
-        own, training, data, device = self.own(config), config.training, prepared.data, config.run.device
+        own, training, data, device = (
+            self.own(config),
+            config.training,
+            prepared.data,
+            config.run.own_device,
+        )
         (x, y), few = labeled(data), None
         if own.labels:
             rows = known_labels(y, own.labels, generator=generator)
@@ -230,7 +235,7 @@ class JEMKind(Kind[JEMSettings]):
         if own.starts == "uniform" or data.train_labels is None:
             return None
         groups = torch.zeros_like(data.train_labels) if own.labels else data.train_labels
-        return ClassGaussians.fitted(data.train.to(config.run.device), groups, floor=_STARTS_FLOOR)
+        return ClassGaussians.fitted(data.train.to(config.run.own_device), groups, floor=_STARTS_FLOOR)
 
     def new_starts(self, config: Config, data: Data) -> ClassGaussians | None:
         """Return where new chains of the buffer start: as `starts`, or of all kinds of `cloud_starts`."""
@@ -239,7 +244,7 @@ class JEMKind(Kind[JEMSettings]):
             return self.starts(config, data)
         if own.class_chains:
             raise ValueError('`starts = "clouds"` have no class. Leave `class_chains` out, or use "class-gaussians".')
-        return cloud_starts(data.train.to(config.run.device))
+        return cloud_starts(data.train.to(config.run.own_device))
 
     def outline(self, config: Config, prepared: Prepared) -> Prepared:
         """Return a few rows and the law of the starts; of a law that would be too large, many rows instead."""
@@ -256,7 +261,7 @@ class JEMKind(Kind[JEMSettings]):
         """Return where `n` chains start, of classes `y` if given; None leaves it to the model."""
         laws: ClassGaussians | None
         if "starts.mean" in prepared.kept:
-            mean, factor = (prepared.kept[f"starts.{name}"].to(config.run.device) for name in ("mean", "factor"))
+            mean, factor = (prepared.kept[f"starts.{name}"].to(config.run.own_device) for name in ("mean", "factor"))
             laws = ClassGaussians(mean, factor)
         else:
             laws = self.starts(config, prepared.data)
