@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
+from benchmarks.tiny_runs import write_cases
 from harmonium.cli.entry import run
 from harmonium.runs import Run
 from harmonium.runs.checkpoints import read_checkpoint
@@ -42,6 +45,47 @@ def test_two_workers_leave_one_run_from_which_one_goes_on(tmp_path: Path, capsys
     assert [code for worker in codes for code, _ in worker] == [0, 0]
     for mine, theirs in zip(Run.open(both).metrics(), Run.open(one).metrics(), strict=True):
         assert mine["reconstruction"] == pytest.approx(theirs["reconstruction"], abs=0.02)
+
+
+def parameters(folder: Path) -> torch.Tensor:
+    """Return what a run learned, in one row."""
+    tensors, _ = read_checkpoint(Run.open(folder).checkpoints.paths()[-1])
+    learned = [value.flatten() for name, value in sorted(tensors.items()) if name.startswith("learned.model.")]
+    return torch.cat(learned)
+
+
+def test_a_checkpoint_of_four_workers_goes_on_with_any_number(tmp_path: Path) -> None:
+    four = tmp_path / "four"
+    assert run_group(4, grouped.commands, tmp_path, [[*TRAIN, "--output", str(four)]], {})[0][0][0] == 0
+    ends = {}
+    for n in (1, 2, 3, 4):
+        folder = tmp_path / f"by-{n}"
+        shutil.copytree(four, folder)
+        (tmp_path / f"meet-{n}").mkdir()
+        line = ["resume", str(folder), "--epochs", "4", "--quiet"]
+        told = run_group(n, grouped.commands, tmp_path / f"meet-{n}", [line], {})
+        assert [code for worker in told for code, _ in worker] == [0] * n
+        ends[n] = parameters(folder)
+    assert not torch.allclose(ends[1], parameters(four), atol=1e-3)  # the control: it did go on
+    for n in (2, 3, 4):
+        torch.testing.assert_close(ends[n], ends[1], rtol=0, atol=1e-5)
+
+
+UNLIKE = {"boltzmann": 0.02}
+"""How far the kinds may end apart beside rounding: Adam takes as large a step where a gradient is rounding alone."""
+
+
+def test_every_kind_of_model_is_trained_by_two_workers_as_by_one(tmp_path: Path) -> None:
+    cases = write_cases(tmp_path, every=0)
+    fewer = {"hopfield": ["--batch-size", "4"]}  # two rows cannot be shared by two
+    lines = {name: ["train", str(path), "--quiet", *fewer.get(name, [])] for name, path in cases.items()}
+    both = [[*line, "--output", str(tmp_path / "both" / name)] for name, line in lines.items()]
+    for worker in pair(tmp_path / "meet", *both):
+        assert [name for name, (code, _) in zip(lines, worker, strict=True) if code] == []
+    for name, line in lines.items():
+        assert run([*line, "--output", str(tmp_path / "one" / name)]) == 0, name
+        found, expected = parameters(tmp_path / "both" / name), parameters(tmp_path / "one" / name)
+        torch.testing.assert_close(found, expected, rtol=0, atol=UNLIKE.get(name, 1e-4), msg=name)
 
 
 def test_workers_that_start_again_go_on_with_their_run(tmp_path: Path) -> None:

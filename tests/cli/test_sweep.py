@@ -44,6 +44,35 @@ def test_every_combination_once(
     assert made == {path: path.stat().st_mtime_ns for path in made}  # nothing is trained twice
 
 
+def test_several_sweeps_of_one_folder_share_the_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("grid.toml").write_text(CONFIG)
+    settings = tomllib.loads(CONFIG)
+    first, second = make_trials(settings, settings.pop("sweep"), tmp_path / "sweeps/grid")
+    held = first.claim()
+    assert held is not None and first.claim() is None  # another process would be refused alike
+    assert run(["sweep", "grid.toml"]) == 0
+    assert "1 runs are being trained by others" in capsys.readouterr().out
+    assert second.done() and not first.folder.exists()
+    held.release()  # as when its holder dies
+    assert run(["sweep", "grid.toml", "-q"]) == 0
+    assert first.done() and first.claim() is None  # what is done is nobody's
+
+
+def test_a_search_may_live_in_a_database(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    settings = tomllib.loads(SEARCH)
+    spaces, url = settings.pop("sweep"), f"sqlite:///{tmp_path}/tried.db"
+    one, other = (Search(settings, spaces, tmp_path / "runs", 2, None, url) for _ in range(2))
+    mine, theirs = next(iter(one)), [trial.folder.name for trial in other]
+    assert mine.folder.name == "trial-000" and set(theirs) == {"trial-000", "trial-001"}  # one search of two
+    (tmp_path / "search.toml").write_text(SEARCH)
+    with pytest.raises(ValueError, match="--optuna N"):
+        sweep_command(tmp_path / "search.toml", tmp_path, storage=url)
+
+
 def test_errors_before_anything_is_trained(tmp_path: Path) -> None:
     ising = {"data": {"name": "ising"}}
     (tmp_path / "empty.toml").write_text('[data]\nname = "ising"\n')
@@ -103,7 +132,7 @@ def test_a_search_goes_on_where_it_was(
     first.tell(told, trained(told))
     trained(begun)  # it ended when nobody listened
     second = searched(folder)
-    assert [trial.folder for trial in second] == [lost.folder]  # the one that was begun, and no fourth
+    assert {trial.folder for trial in second} == {lost.folder}  # the one that was begun, and no fourth
     assert [trial.config for trial in second.trials()] == [trial.config for trial in (told, begun, lost)]
     second.tell(lost, trained(lost))
     values = [trial.value for trial in second.study.get_trials()]
@@ -120,7 +149,7 @@ def test_a_search_goes_on_where_it_was(
 def test_a_run_that_fails_is_not_chosen_by(tmp_path: Path) -> None:
     pytest.importorskip("optuna")
     search = searched(tmp_path, 1)
-    (trial,) = iter(search)
+    trial = next(iter(search))
     search.tell(trial, None)
     assert [found.state.name for found in search.study.get_trials()] == ["FAIL"]
     assert list(search) == []

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from filelock import FileLock
 
 from harmonium.cli.comparing import show_comparison
 from harmonium.cli.options import DataDir, Json, Quiet
@@ -40,6 +41,13 @@ def sweep_command(
             min=1, help="Try so many settings, each chosen by what the last ones reached.", show_default=False
         ),
     ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="Where a search keeps what was tried: a database URL. Default: a journal in the folder.",
+            show_default=False,
+        ),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -49,8 +57,9 @@ def sweep_command(
     The file is that of `harmonium train` with a section [sweep], in which a setting by its dotted name has a list:
     "training.learning_rate" = [0.01, 0.05]. With --optuna N it may have a range instead, { low = 0.001, high = 0.1, log
     = true }, and N runs are trained, each where the likelihoods of validation data so far promise most. The same
-    command goes on after a stop: runs that are done are kept, others resume exactly. At the end they are compared, the
-    best by validation likelihood first.
+    command goes on after a stop: runs that are done are kept, others resume exactly. Started on several machines that
+    share the folder it is one sweep: each takes runs that nobody has, and those of a machine that died. At the end they
+    are compared, the best by validation likelihood first.
     """
     show = Show(as_json=as_json, quiet=quiet)
     folder = output or Path("sweeps") / config.stem
@@ -60,19 +69,24 @@ def sweep_command(
         raise ValueError(
             'A sweep needs a section [sweep] with a list for each setting, such as "model.n_hidden" = [64, 128].'
         )
-    search = None if optuna is None else Search(settings, spaces, folder, optuna, data_dir)
+    if storage is not None and optuna is None:
+        raise ValueError("--storage keeps what a search tried. Say how many runs it makes with --optuna N.")
+    search = None if optuna is None else Search(settings, spaces, folder, optuna, data_dir, storage)
     trials = make_trials(settings, spaces, folder, data_dir) if search is None else search.trials()
     done = sum(trial.done() for trial in trials)
     show.line(f"{len(trials) if optuna is None else optuna} runs in {folder}, {done} of them done")
     with StopSignals().installed(), show.warnings():
         if search is None:
-            failed = train_all((trial for trial in trials if not trial.done()), jobs, show)
+            failed = train_all(itertools.chain(trials, trials), jobs, show)  # again, for what others left
         else:
             failed = train_all(search, jobs, show, search.tell)
             trials = search.trials()
         runs = [Run.open(trial.folder) for trial in trials if trial.done()]
         if len(runs) > 1:
             show_comparison(sorted(runs, key=validation_nats, reverse=True), folder / "compare.html", show)
+        left = sum(not trial.done() for trial in trials) - len(failed)
+        if left > 0:
+            show.line(f"{left} runs are being trained by others, or were given up there")
     if failed:
         raise ValueError(f"{len(failed)} of {len(trials)} runs failed: {'; '.join(failed)}.")
 
@@ -100,25 +114,30 @@ def train_all(
 ) -> list[str]:
     """Train `jobs` at a time, each in a process of its own, taken when there is room; return what failed, in words.
 
-    `tell` hears of each that ended, with its run, or None where it failed.
+    `tell` hears of each that ended, with its run, or None where it failed. What others have, or have done, is left to
+    them.
     """
     waiting = iter(trials)
-    running: list[tuple[Trial, subprocess.Popen[str]]] = []
+    running: list[tuple[Trial, FileLock, subprocess.Popen[str]]] = []
     failed = []
+    own: set[Path] = set()
     try:
         while True:
             while len(running) < jobs and (trial := next(waiting, None)) is not None:
-                running.append((trial, launch(trial)))
+                if trial.folder not in own and (claim := trial.claim()) is not None:
+                    own.add(trial.folder)
+                    running.append((trial, claim, launch(trial)))
             if not running:
                 break
             time.sleep(_PAUSE)
-            ended = [pair for pair in running if pair[1].poll() is not None]
-            running = [pair for pair in running if pair not in ended]
-            for trial, process in ended:
+            ended = [one for one in running if one[2].poll() is not None]
+            running = [one for one in running if one not in ended]
+            for trial, claim, process in ended:
                 _, errors = process.communicate()
                 run = None if process.returncode else Run.open(trial.folder)
                 if tell is not None:
                     tell(trial, run)
+                claim.release()
                 if run is None:
                     failed.append(f"{trial.folder.name}: {errors.strip().splitlines()[-1] if errors else 'no word'}")
                     show.warn(failed[-1])
@@ -126,10 +145,11 @@ def train_all(
                 show.event("run", folder=str(run.folder))
                 show.line(f"{trial.folder.name}  {run.listed().score}")
     finally:  # a stop ends them; they have saved what they had
-        for _, process in running:
+        for _, _, process in running:
             process.terminate()
-        for _, process in running:
+        for _, claim, process in running:
             process.communicate()
+            claim.release()
     return failed
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from harmonium.cli.options import as_settings
 from harmonium.runs import Config, Run, resolve
+from harmonium.runs.lock import is_locked
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,22 @@ class Trial:
             return False
         run = Run.open(self.folder)
         return run.finished and run.evaluation() is not None
+
+    def claim(self) -> FileLock | None:
+        """Take it for this process, on any machine that sees the folder; None if another has it, or if it is done.
+
+        Who dies lets go of it.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder.with_name(f".{self.folder.name}.claim"))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            return None
+        if self.done() or is_locked(self.folder):  # by a training whose sweep was killed
+            lock.release()
+            return None
+        return lock
 
 
 def make_trial(
