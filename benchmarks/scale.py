@@ -1,12 +1,12 @@
 """Several workers against one: the same numbers, the speed, kills of workers, and data larger than memory.
 
-    python -m benchmarks.scale                     # all four parts
+    python -m benchmarks.scale                     # all parts
     python -m benchmarks.scale same speed --repeats 3
     python -m benchmarks.scale kills --n 20
 
 Workers have one thread each. Times are medians; beside the wall clock stands the time of the processor that the busiest
-worker took, which a machine with other work disturbs less. A kill is a SIGKILL of one of two workers under `torchrun
---max-restarts` at a random moment; it ends exactly if the folder holds the bytes of a run of two workers never killed.
+worker took, which a machine with other work disturbs less. Kills and silence: `scale_faults`; memory, likelihoods and
+precision: `scale_limits`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ import functools
 import json
 import math
 import os
-import resource
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,17 +28,15 @@ import torch
 from torch import distributed, multiprocessing
 
 import harmonium as hm
-from benchmarks.kill_resume import fingerprint
-from benchmarks.tiny_runs import write_cases
+from benchmarks.scale_faults import kills, silence
+from benchmarks.scale_limits import likelihoods, memory, precision
 from harmonium import workers
-from harmonium.data import RowsFile
-from harmonium.learning import Callback
 from harmonium.learning.objectives import Objective
 from harmonium.networks import SmallConv
 from harmonium.samplers import Langevin
+from harmonium.shared_sum import SharedSum
 
-SIZE = 20 * 2**30
-SOURCE = Path(__file__).resolve().parent.parent / "src"
+PARTS = ("same", "speed", "likelihood", "kills", "silence", "memory", "precision", "model")
 
 
 def rbm_784() -> hm.RBM:
@@ -100,6 +94,8 @@ def _worker(rank: int, world: int, meeting: str, part: str, threads: int, repeat
         rules = {"CD-1": hm.CD(), "PCD-1": hm.PCD(n_chains=100), "tempered PCD-1": hm.TemperedPCD(n_chains=100)}
         states = {name: contrastive(rule, 1, 512) for name, rule in rules.items()}
         found = {f"{r}.{n}": p.flatten().tolist() for r, state in states.items() for n, p in state.items()}
+    elif part == "sums":
+        found = {str(n): sums(n) for n in (1, 784 * 500 + 784 + 500)}
     else:
         for name, work in SPEED.items():
             work()
@@ -109,6 +105,21 @@ def _worker(rank: int, world: int, meeting: str, part: str, threads: int, repeat
             found[name] = [statistics.median(t[0] for t in times), statistics.median(busiest)]
     if rank == 0:
         Path(f"{meeting}.json").write_text(json.dumps(found))
+    if world > 1:
+        workers.meet()
+        distributed.destroy_process_group()
+
+
+def sums(n: int, repeats: int = 200) -> list[float]:
+    """Return the seconds to add up n numbers of all workers: by shared memory, and by the group."""
+    x = torch.ones(n)
+    shared = SharedSum.of(n, [x])
+    times = []
+    for add_up in ([lambda: shared([x])] if shared else []) + [lambda: workers.add_up(x)]:
+        for _ in range(repeats // 10):
+            add_up()
+        times.append(timed(lambda work=add_up: [work() for _ in range(repeats)])[0] / repeats)
+    return times
 
 
 def in_group(world: int, part: str, *, threads: int = 1, repeats: int = 1) -> dict[str, list[float]]:
@@ -141,80 +152,13 @@ def speed(repeats: int) -> None:
             f"{name}: one worker {wall:.2f} s; two {two[name][0]:.2f} s, {wall / two[name][0]:.2f} times as fast "
             f"(by processor time {cpu / two[name][1]:.2f}); two threads {wall / threads[name][0]:.2f}"
         )
-
-
-def torchrun(config: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a run of two workers."""
-    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    line += ["--max-restarts", "3", "--monitor-interval", "0.1", "-m", "harmonium", "train", str(config)]
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [*line, "--quiet", "--output", str(folder)],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    (latency, _), (shared, group) = in_group(2, "sums").values()
+    alone, together = (times[next(iter(SPEED))][0] / 117 for times in (one, two))
+    print(
+        f"the model: an update of {1e3 * alone:.2f} ms alone takes two {1e3 * alone / 2:.2f} + {1e3 * shared:.2f} ms "
+        f"to add up = {1e3 * (alone / 2 + shared):.2f} ms; measured {1e3 * together:.2f}. To add up one number takes "
+        f"{1e3 * latency:.2f} ms, 1.6 MB by gloo {1e3 * group:.2f}"
     )
-
-
-def _workers_of(process: subprocess.Popen[bytes]) -> list[int]:
-    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in path.read_text().split()] if path.exists() else []
-
-
-def kills(n: int, seed: int) -> None:
-    """Kill a worker at a random moment, n times, and count the exact ends."""
-    generator = torch.Generator().manual_seed(seed)
-    with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
-        config = write_cases(root, every=5)["pcd"]
-        started = time.monotonic()
-        if torchrun(config, root / "reference").wait() != 0:
-            raise RuntimeError("The run that is never killed failed.")
-        length, wanted = time.monotonic() - started, fingerprint(root / "reference")
-        n_exact = n_late = 0
-        for i in range(n):
-            folder = root / str(i)
-            process = torchrun(config, folder)
-            moment = length * (0.2 + 0.8 * torch.rand((), generator=generator).item())
-            time.sleep(moment)
-            pids = _workers_of(process)
-            if pids:
-                os.kill(pids[int(torch.randint(len(pids), (), generator=generator))], signal.SIGKILL)
-            try:
-                code = process.wait(10 * length + 120)
-            except subprocess.TimeoutExpired:
-                print(f"kill {i + 1}: HANGS", flush=True)
-                process.kill()
-                continue
-            exact = code == 0 and fingerprint(folder) == wanted
-            n_exact, n_late = n_exact + exact, n_late + (not pids)
-            print(f"kill {i + 1} after {moment:.1f} s: {'exact' if exact else f'differs (exit {code})'}", flush=True)
-        print(f"{n_exact} of {n} ends exact; {n_late} came after the end of the run")
-
-
-def memory() -> None:
-    """Train from a sparse file of 20 GB and print the peak of the process."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.npy"
-        with path.open("wb") as file:
-            shape = (SIZE // 784, 784)
-            np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-            file.truncate(file.tell() + shape[0] * shape[1])
-        rbm, rows = rbm_784(), RowsFile(path)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        optimizer = torch.optim.SGD(rbm.parameters(), 0.01)
-        stop = _StopAfter(200)
-        hm.fit(rbm, rows, hm.CD(), optimizer=optimizer, epochs=1, batch_size=512, monitors=[], callbacks=[stop])
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(f"{len(rows):,} rows, {path.stat().st_size / 1e9:.1f} GB: peak {peak:.2f} GB ({before:.2f} before)")
-
-
-class _StopAfter(Callback):
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def on_update(self, training: object) -> None:
-        training.stop = training.update >= self.n  # type: ignore[attr-defined]
 
 
 NETWORKS = {
@@ -255,7 +199,7 @@ def model(rate: float, latency: float, bandwidth: float, path: Path | None) -> N
 def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["same", "speed", "kills", "memory", "model", []])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--repeats", type=int, default=5, help="of each timing")
     parser.add_argument("--n", type=int, default=20, help="how many kills")
     parser.add_argument("--seed", type=int, default=0)
@@ -264,15 +208,21 @@ def main() -> None:
     parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second between hosts")
     parser.add_argument("--picture", type=Path, help="where the model is drawn")
     arguments = parser.parse_args()
-    parts = arguments.parts or ["same", "speed", "kills", "memory", "model"]
+    parts = arguments.parts or PARTS
     if "same" in parts:
         same()
     if "speed" in parts:
         speed(arguments.repeats)
+    if "likelihood" in parts:
+        likelihoods()
     if "kills" in parts:
         kills(arguments.n, arguments.seed)
+    if "silence" in parts:
+        silence()
     if "memory" in parts:
         memory()
+    if "precision" in parts:
+        precision()
     if "model" in parts:
         model(arguments.rate, arguments.latency, arguments.bandwidth, arguments.picture)
 

@@ -156,6 +156,9 @@ class RunSection(Section):
     seed: int = Field(default=0, ge=0, lt=2**63, description="Seed of all random numbers.")
     device: str = Field(default="cpu", description="cpu or cuda.")
     threads: int | None = Field(default=None, ge=1, le=1024, description="Threads to compute with.")
+    precision: Literal["float32", "tf32", "bf16"] = Field(
+        default="float32", description="Matrix products of training: float32, or tf32 or bf16 where the processor can."
+    )
     checkpoint_seconds: float = Field(default=60.0, gt=0)
     checkpoint_updates: int = Field(default=0, ge=0)
     evaluate: bool = Field(default=True, description="Evaluate at the end.")

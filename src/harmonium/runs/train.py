@@ -10,6 +10,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from harmonium.learning import Callback, Training
 from harmonium.runs.build import build_training
+from harmonium.runs.precision import products_in
 from harmonium.runs.recorder import Recorder
 from harmonium.runs.run import Run
 
@@ -44,5 +45,7 @@ def train(run: Run, *, callbacks: Sequence[Callback] = (), on_message: Callable[
         recorder = Recorder(run, seconds=section.checkpoint_seconds, updates=section.checkpoint_updates)
         again = Restart(tuple(run.config.training.restarts))
         training = build_training(run.config, run.prepared, [recorder, again, *callbacks])
-        recorder.run(training, warm_up=partial(run.kind.warm_up, run.config, run.prepared), on_message=on_message)
+        warm_up = partial(run.kind.warm_up, run.config, run.prepared)
+        with products_in(section.precision):
+            recorder.run(training, warm_up=warm_up, on_message=on_message)
         return training
