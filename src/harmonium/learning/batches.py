@@ -92,6 +92,8 @@ class Batches:
 
     def draw_order(self, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw the order of an epoch: a permutation of the rows, or what data that lie in blocks make of it."""
+        if generator is not None and generator.device.type != "cpu":
+            raise ValueError("The order of the data is drawn on the CPU. Give `fit` a CPU generator.")
         if isinstance(self.dataset, BlockRows):
             return self.dataset.draw_order(generator=generator)
         return draw_permutation(len(self), generator=generator)

@@ -173,7 +173,7 @@ class Training:
                 yield None, batch
             return
         if not len(self.order):
-            self.order = self.batches.draw_order(generator=self._cpu_generator())
+            self.order = self.batches.draw_order(generator=self.generator)
         if self.small is not None and self.small.run():
             return
         as_floats = self.transform is None and torch.channels_last not in self._formats
@@ -400,8 +400,3 @@ class Training:
                 f"`weights` must have one value ≥ 0 for each of the {len(self.batches)} rows. "
                 f"Got shape {tuple(self.weights.shape)}."
             )
-
-    def _cpu_generator(self) -> torch.Generator | None:
-        if self.generator is None or self.generator.device.type == "cpu":
-            return self.generator
-        raise ValueError("The order of the data is drawn on the CPU. Give `fit` a CPU generator.")

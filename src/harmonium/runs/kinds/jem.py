@@ -192,12 +192,7 @@ class JEMKind(Kind[JEMSettings]):
 
     def task(self, config: Config, prepared: Prepared, model: JEM, *, generator: torch.Generator) -> Task:
         """Return the objective of eqs. 6.26 to 6.31 on the training data, with its curves and a guard."""
-        own, training, data, device = (
-            self.own(config),
-            config.training,
-            prepared.data,
-            config.run.own_device,
-        )
+        own, training, data, device = self.own(config), config.training, prepared.data, config.run.own_device
         (x, y), few = labeled(data), None
         if own.labels:
             rows = known_labels(y, own.labels, generator=generator)
