@@ -11,8 +11,9 @@ from harmonium import shared_sum, workers
 from harmonium.shared_sum import SharedSum
 
 
-def sums(n: int) -> dict[str, Any]:
+def sums(n: int, few: int) -> dict[str, Any]:
     """Return what a worker gets where rank r has n numbers r, r + 1, …, twice, and how it was without room."""
+    shared_sum._FEW = few
     own = torch.arange(n, dtype=torch.float32) + workers.rank()
     shared = SharedSum.of(2 * n, [own, own.double()])
     found = [] if shared is None else [shared([own, own.double()]).tolist() for _ in range(3)]

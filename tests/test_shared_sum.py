@@ -10,11 +10,11 @@ from tests import summed
 from tests.groups import run_group
 
 
-@pytest.mark.parametrize("world", [2, 3])
-def test_every_worker_gets_the_sum(world: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("world", "few"), [(2, 4), (3, 4), (3, 2)])
+def test_every_worker_gets_the_sum(world: int, few: int, tmp_path: Path) -> None:
     if not Path("/dev/shm").is_dir():
         pytest.skip("this system has no /dev/shm: workers speak by gloo")
     expected = 2 * [float(sum(i + rank for rank in range(world))) for i in range(5)]
-    for worker in run_group(world, summed.sums, tmp_path, 5):
+    for worker in run_group(world, summed.sums, tmp_path, 5, few):
         assert worker["found"] == [expected] * 4
         assert worker["without"]  # no such folder: the group adds up

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from functools import reduce
@@ -15,18 +16,23 @@ from harmonium import workers
 _FOLDER = Path("/dev/shm")  # files that are memory
 
 
+_FEW = 4  # workers: so few add up all numbers each, and meet once
+
+
 class SharedSum:
     """The sum of n numbers over all workers, where these share a host.
 
-    Each writes its numbers into a row of shared memory, adds up its share of the columns of all rows, and copies the
-    sum: the processes meet at two barriers of their group, and no number goes through a socket. All get the same bits,
-    and the same for any order of arrival. A worker that does not come to a barrier is told of as in any other exchange.
+    Each writes its numbers into a row of shared memory; they meet at a barrier of their group, and each adds up the
+    rows. More than four add up a share of the columns each, and meet once more before they copy the sum. No number goes
+    through a socket. All get the same bits, whoever comes first. A worker that does not come to a barrier is told of as
+    in any other exchange. Two sets of rows are used in turn, so that nobody writes where another still reads.
     """
 
     def __init__(self, memory: Tensor) -> None:
-        self.rows, self.result = memory[:-1], memory[-1]
-        n = memory.shape[1]
-        self._columns = slice(n * workers.rank() // workers.world(), n * (workers.rank() + 1) // workers.world())
+        self.memory, self.turn = memory, 0
+        self.result = torch.empty_like(memory[0, 0])
+        n, rank, world = memory.shape[2], workers.rank(), workers.world()
+        self._columns = slice(n * rank // world, n * (rank + 1) // world)
 
     @staticmethod
     def of(n: int, parts: list[Tensor]) -> SharedSum | None:
@@ -35,8 +41,8 @@ class SharedSum:
         like = torch.empty(0, dtype=reduce(torch.promote_types, (part.dtype for part in parts)))
         on_cpu = all(part.device.type == "cpu" for part in parts)
         one_host = int(os.environ.get("LOCAL_WORLD_SIZE", str(world))) == world
-        shape = (world + 1, n)
-        size = shape[0] * n * like.element_size()
+        shape = (2, world, n)
+        size = math.prod(shape) * like.element_size()
         name = ""
         if workers.is_first() and one_host and on_cpu and _FOLDER.is_dir():
             name = _make(size)
@@ -44,7 +50,7 @@ class SharedSum:
         if not name:
             return None
         try:
-            flat = torch.from_file(name, shared=True, size=shape[0] * n, dtype=like.dtype)
+            flat = torch.from_file(name, shared=True, size=math.prod(shape), dtype=like.dtype)
             seen = 1.0
         except RuntimeError:  # on another host, or in another container
             flat, seen = torch.empty(0), 0.0
@@ -54,15 +60,20 @@ class SharedSum:
         return SharedSum(flat.view(shape)) if everybody else None
 
     def __call__(self, parts: list[Tensor]) -> Tensor:
-        """Return the sum, over workers, of the numbers in these tensors one after the other."""
-        torch.cat(parts, out=self.rows[workers.rank()])
+        """Return the sum, over workers, of the numbers in a row of tensors; the next call writes over it."""
+        rows, self.turn = self.memory[self.turn], 1 - self.turn
+        torch.cat(parts, out=rows[workers.rank()])
         workers.meet()
-        first, second, *others = self.rows[:, self._columns]
-        total = torch.add(first, second, out=self.result[self._columns])
+        if len(rows) <= _FEW:
+            torch.add(rows[0], rows[1], out=self.result)
+            for row in rows[2:]:
+                self.result.add_(row)
+            return self.result
+        first, *others = rows[:, self._columns]
         for row in others:
-            total.add_(row)
+            first.add_(row)
         workers.meet()
-        return self.result.clone()
+        return self.result.copy_(rows[0])
 
 
 def _make(size: int) -> str:
