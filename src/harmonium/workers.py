@@ -64,6 +64,11 @@ class Part:
         """Return what the same worker has of another whole."""
         return Part(self.rank, self.world, total)
 
+    @property
+    def counts(self) -> list[int]:
+        """How many rows each worker has."""
+        return [replace(self, rank=rank).count for rank in range(self.world)]
+
     def take(self, x: Tensor) -> Tensor:
         """Return its rows of a whole tensor."""
         return x.narrow(self.axis, self.first, self.count)
@@ -219,22 +224,24 @@ def meet() -> None:
             distributed.barrier()
 
 
-def gather(x: Tensor, *, axis: int = 0) -> Tensor:
-    """Return the parts of all workers joined along an axis, in their order; they may have different lengths."""
+def gather(x: Tensor, *, axis: int = 0, lengths: list[int] | None = None) -> Tensor:
+    """Return the parts of all workers joined along an axis, in their order.
+
+    They may have different lengths, which are asked for unless they are known.
+    """
     n = world()
     if n == 1:
         return x
+    if lengths is None:
+        lengths = gather(torch.tensor([x.shape[axis]]), lengths=[1] * n).tolist()
     x = x.movedim(axis, 0).contiguous()
     with _in_words("gather rows"):
-        lengths = torch.zeros(n, dtype=torch.int64)
-        lengths[rank()] = len(x)
-        distributed.all_reduce(lengths)
-        longest = int(lengths.max())
+        longest = max(lengths)
         padded = torch.cat([x, x.new_zeros(longest - len(x), *x.shape[1:])])
         as_bytes = padded.view(torch.uint8) if padded.dtype is torch.bool else padded
         parts = [torch.empty_like(as_bytes) for _ in range(n)]
         distributed.all_gather(parts, as_bytes)
-    joined_parts = torch.cat([part[:length] for part, length in zip(parts, lengths.tolist(), strict=True)])
+    joined_parts = torch.cat([part[:length] for part, length in zip(parts, lengths, strict=True)])
     return joined_parts.view(x.dtype).movedim(0, axis)
 
 
@@ -297,11 +304,14 @@ def done_by_first(action: Callable[[], object]) -> None:
 def spread(tensors: Mapping[str, Tensor]) -> None:
     """Give all workers the values that the first one has, in place."""
     if world() > 1:
+        values = [value.detach() for value in tensors.values()]
         with _in_words("take over the parameters"):
-            for value in tensors.values():
-                lying = value.detach().contiguous()
-                distributed.broadcast(lying, 0)
-                value.detach().copy_(lying)
+            for dtype in dict.fromkeys(value.dtype for value in values):
+                some = [value for value in values if value.dtype is dtype]
+                flat = torch.cat([value.reshape(-1) for value in some])
+                distributed.broadcast(flat, 0)
+                for value, part in zip(some, flat.split([value.numel() for value in some]), strict=True):
+                    value.copy_(part.view(value.shape))
 
 
 def require_same(**held: object) -> None:
@@ -310,7 +320,8 @@ def require_same(**held: object) -> None:
         return
     texts = {name.replace("_", " "): _short(value) for name, value in held.items()}
     digest = hashlib.sha256(repr(texts).encode()).digest()[:8]
-    if len(gather(torch.tensor([int.from_bytes(digest, "big", signed=True)])).unique()) == 1:
+    found = gather(torch.tensor([int.from_bytes(digest, "big", signed=True)]), lengths=[1] * world())
+    if len(found.unique()) == 1:
         return
     for name, text in texts.items():
         others = _texts(text)
@@ -326,8 +337,8 @@ def require_same(**held: object) -> None:
 def _texts(text: str) -> list[str]:
     """Return the texts of all workers."""
     letters = torch.tensor(list(text.encode()), dtype=torch.uint8)
-    ends = gather(torch.tensor([len(letters)])).tolist()
-    return [bytes(part.tolist()).decode() for part in gather(letters).split(ends)]
+    ends = gather(torch.tensor([len(letters)]), lengths=[1] * world()).tolist()
+    return [bytes(part.tolist()).decode() for part in gather(letters, lengths=ends).split(ends)]
 
 
 def _short(value: object) -> str:

@@ -30,4 +30,4 @@ def everyone(path: Path, point: PathPoint, part: Part | None) -> PathPoint:
 
 def weights_of_all(log_weights: Tensor, part: Part | None) -> Tensor:
     """Return the log weights of the chains of all workers."""
-    return log_weights if part is None else workers.gather(log_weights)
+    return log_weights if part is None else workers.gather(log_weights, lengths=part.counts)
