@@ -21,6 +21,8 @@ from harmonium.data import RowsFile, load
 from harmonium.learning import Callback
 
 SIZE = 20 * 2**30
+LOOKS = (20, 160)
+"""The updates after which the peak of memory is looked at."""
 
 
 def peak() -> float:
@@ -62,7 +64,7 @@ def _read(rank: int, world: int, folder: str) -> None:
 
 def _read_rows(folder: str) -> list[float]:
     rbm, rows = hm.RBM(hm.Bernoulli(784), hm.Bernoulli(500)), RowsFile(f"{folder}/rows.npy")
-    before, peaks = peak(), _Peaks(50, 400)
+    before, peaks = peak(), _Peaks(*LOOKS)
     optimizer = torch.optim.SGD(rbm.parameters(), 0.01)
     hm.fit(rbm, rows, hm.CD(), optimizer=optimizer, epochs=1, batch_size=512, callbacks=[peaks])
     return [before, *peaks.found]
@@ -81,7 +83,7 @@ def memory(world: int = 2) -> None:
             before, early, late = json.loads((Path(folder) / f"{rank}.json").read_text())
             print(
                 f"{shape[0]:,} rows, {path.stat().st_size / 1e9:.1f} GB, worker {rank} of {world}: peak {early:.2f} GB "
-                f"after 50 updates, {late:.2f} after 400 ({before:.2f} before the first)"
+                f"after {LOOKS[0]} updates, {late:.2f} after {LOOKS[1]} ({before:.2f} before the first)"
             )
 
 
@@ -107,9 +109,9 @@ def _learn_mnist(seed: int) -> list[float]:
 
 
 def likelihoods() -> None:
-    """Print the test likelihood after an epoch of CD-1 on MNIST with 1 to 4 workers, and with another seed."""
+    """Print the test likelihood after an epoch of CD-1 on MNIST with 1 to 4 workers, and with two seeds."""
     with tempfile.TemporaryDirectory() as folder:
-        for world, seed in ((1, 0), (2, 0), (3, 0), (4, 0), (1, 1)):
+        for world, seed in ((1, 0), (2, 0), (3, 0), (4, 0), (1, 1), (2, 1), (4, 1)):
             multiprocessing.spawn(_mnist, (world, folder, seed), world)
             value, error, spread = json.loads(Path(f"{folder}/{world}-{seed}.json").read_text())
             print(
