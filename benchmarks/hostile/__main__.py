@@ -3,6 +3,7 @@
     python -m benchmarks.hostile                  # 2,000 and more
     python -m benchmarks.hostile --mutations 50 --seed 3
     python -m benchmarks.hostile --only arrays,flags
+    python -m benchmarks.hostile --share 1/4      # every fourth of the same list
 
 Each is run in a process of its own. Wrong are: a traceback, a crash, more than 30 seconds, more than 1 GB at the peak,
 an exit without a word, and the acceptance of what must be refused (the kinds are printed).
@@ -17,6 +18,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.hostile.arrays import wrong_arrays
@@ -49,12 +51,14 @@ def main() -> None:
     parser.add_argument("--mutations", type=int, default=800)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="parts: files, arrays, settings, flags, runs, mutations")
+    parser.add_argument("--share", default="1/1", help="2/4: every fourth input, from the second on")
     parser.add_argument("--output", type=Path, help="a file of JSON lines for all that went wrong")
     arguments = parser.parse_args()
     found: list[Verdict] = []
     with tempfile.TemporaryDirectory() as name:
         chosen = attacks(Path(name), arguments.mutations, arguments.seed, arguments.only)
-        for verdict in judged(chosen, Path(name)):
+        first, step = map(int, arguments.share.split("/"))
+        for verdict in judged(islice(chosen, first - 1, None, step), Path(name)):
             found.append(verdict)
             if verdict.outcome != "answer":
                 attack = verdict.attack

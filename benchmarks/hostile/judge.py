@@ -52,13 +52,12 @@ def judged(attacks: Iterable[Attack], folder: Path) -> Iterator[Verdict]:
 def one(attack: Attack, place: Path) -> Verdict:
     """Run one attack in a fork and say what became of it."""
     reading, writing = os.pipe()
-    begin = time.monotonic()
     child = os.fork()
     if child == 0:
         os.close(reading)
         _in_child(attack, place, writing)
     os.close(writing)
-    text, hung = _read_until(reading, begin + 4 * SECONDS)
+    text, hung = _read_within(reading, 4 * SECONDS)
     os.close(reading)
     if hung:
         os.kill(child, signal.SIGKILL)
@@ -106,13 +105,15 @@ def _in_child(attack: Attack, place: Path, writing: int) -> None:
     os._exit(0)
 
 
-def _read_until(reading: int, deadline: float) -> tuple[str, bool]:
-    parts = []
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([reading], [], [], left)[0]:
-            return "", True
-        part = os.read(reading, 65536)
-        if not part:
-            return b"".join(parts).decode(errors="replace"), False
-        parts.append(part)
+def _read_within(reading: int, seconds: float) -> tuple[str, bool]:
+    """Return what a process writes before it ends, and whether it took longer; time asleep is not counted."""
+    parts, left = [], seconds
+    while left > 0:
+        begin = time.monotonic()
+        if select.select([reading], [], [], 1.0)[0]:
+            part = os.read(reading, 65536)
+            if not part:
+                return b"".join(parts).decode(errors="replace"), False
+            parts.append(part)
+        left -= min(2.0, time.monotonic() - begin)  # more in one turn: the machine, or this process, was stopped
+    return "", True
