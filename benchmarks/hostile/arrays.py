@@ -42,7 +42,9 @@ def wrong_rows() -> dict[str, object]:
         "uint16 tensor": (bits * 60000).to(torch.uint16),
         "uint64 beyond": np.full((10, 6), 2**64 - 1, np.uint64),
         "uint16 beyond": np.full((10, 6), 2**16 - 1, np.uint16),
-        "sparse": bits.to_sparse(),
+        "sparse with NaN": (bits * NAN).to_sparse(),
+        "sparse, not a matrix": bits[None].to_sparse(),
+        "sparse, other columns": bits[:, :5].to_sparse(),
         "meta": torch.empty(10, 6, device="meta"),
     }
 
@@ -54,6 +56,7 @@ def accepted_rows() -> dict[str, object]:
     return {kind: bits.astype(kind) for kind in kinds} | {
         "a list": bits.tolist(),
         "strided": np.asfortranarray(bits.astype("f4")),
+        "sparse": torch.from_numpy(bits).to_sparse(),
         "every second": np.repeat(bits, 2, 0)[::2].astype("f4"),
         "read only": np.broadcast_to(bits[:1].astype("f4"), (10, 6)),
         "some missing": np.where(bits * np.arange(10)[:, None] == 3, NAN, bits).astype("f4"),

@@ -240,8 +240,19 @@ def as_state(x: Values | Mapping[str, Values], layer: str, *, like: Tensor | Non
     return {name: value if isinstance(value, Tensor) else as_tensor(value, like=like) for name, value in parts.items()}
 
 
+class _Lent:
+    """The memory of an array that is read only, which PyTorch takes with a warning: none of ours writes to data."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array  # lives as long as what is made of it
+        place, _ = array.__array_interface__["data"]
+        self.__array_interface__ = {**array.__array_interface__, "data": (place, False)}
+
+
 def as_tensor(x: Values, *, like: Tensor | None = None) -> Tensor:
     """Return an array or a table of numbers as a tensor; floats in the dtype of `like`, a parameter of the model.
+
+    Without a copy where its dtype stays: a file that is mapped into memory stays on the disk. It is not to be written.
 
     >>> import numpy as np
     >>> as_tensor(np.arange(3, dtype=np.uint16)).dtype
@@ -263,5 +274,6 @@ def as_tensor(x: Values, *, like: Tensor | None = None) -> Tensor:
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:  # PyTorch computes with bytes alone among these
         array = array.astype(np.int64)
     # A number stays one: `ascontiguousarray` would give it an axis.
-    tensor = torch.from_numpy(np.ascontiguousarray(array) if array.ndim and array.flags.writeable else array.copy())
+    array = np.ascontiguousarray(array) if array.ndim else array.copy()
+    tensor = torch.from_numpy(array if array.flags.writeable else np.asarray(_Lent(array)))
     return tensor.to(like.dtype) if like is not None and tensor.is_floating_point() else tensor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,17 @@ def test_arrays_are_not_copied_unless_they_must() -> None:
     array = ROWS.numpy().copy()
     assert Batches(array, MACHINE).columns["visible"].data_ptr() == array.ctypes.data
     array.setflags(write=False)
+    assert Batches(array, MACHINE).columns["visible"].data_ptr() == array.ctypes.data
     assert torch.equal(Batches(array, MACHINE).columns["visible"], ROWS)
+
+
+def test_a_mapped_file_stays_on_the_disk(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", ROWS.numpy())
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    batches = Batches(mapped, MACHINE)
+    assert batches.columns["visible"].data_ptr() == mapped.ctypes.data
+    del mapped
+    assert torch.equal(batches.rows(torch.tensor([6, 1]))["visible"], ROWS[[6, 1]])
 
 
 def test_a_tuple_gives_data_and_labels() -> None:

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from harmonium import native
 from harmonium.data import BlockRows
 from harmonium.draws import draw_permutation
+from harmonium.learning.sparse_rows import SparseRows
 from harmonium.models import BoltzmannMachine
 from harmonium.models.layers import data_layer, layers_of, paired_layers
 from harmonium.types import State, Values, as_tensor
@@ -25,11 +26,15 @@ class Batches:
     """Rows of a data source by their numbers, as states of a model; integers and booleans stay so until they are used.
 
     A mapping names the layers of the model; anything else is its data layer. A tuple of data and labels is for a model
-    that has a place for labels. A `DataLoader` brings its own order.
+    that has a place for labels. A `DataLoader` brings its own order. Rows of a sparse matrix become dense
+    batch by batch.
     """
 
     def __init__(self, source: Source, model: nn.Module) -> None:
         self.layer, self.known, self.paired = data_layer(model), layers_of(model), paired_layers(model)
+        if SparseRows.holds(source):
+            some = next(model.parameters(), torch.empty(0))
+            source = SparseRows(source, like=some.dtype)
         self.loader = source if isinstance(source, DataLoader) else None
         self.loader_start: Tensor | None = None
         self.dataset = source if self.loader is None and isinstance(source, Dataset) else None
@@ -149,7 +154,11 @@ class Batches:
 def _check_plain(name: str, x: Tensor) -> None:
     """Raise unless a layer is plain real numbers in memory."""
     if x.layout is not torch.strided or x.is_meta or x.is_quantized or x.is_complex():
-        kinds = {"sparse": x.layout is not torch.strided, "complex": x.is_complex(), "quantized": x.is_quantized}
+        kinds = {
+            "sparse, beside other layers": x.layout is not torch.strided,
+            "complex": x.is_complex(),
+            "quantized": x.is_quantized,
+        }
         what = next((word for word, yes in kinds.items() if yes), "without values (meta)")
         raise TypeError(
             f"Layer {name!r} of the data must be a plain tensor of real numbers. Got one that is {what}. "
@@ -178,7 +187,9 @@ def _is_numbers(batch: tuple[Any, ...] | list[Any]) -> bool:
     return isinstance(first, int | float | bool) or (isinstance(first, list) and _is_numbers(first))
 
 
-def _stack(items: list[Any]) -> Any:
+def _stack(items: list[Any] | Tensor) -> Any:
+    if isinstance(items, Tensor):
+        return items
     first = items[0]
     if isinstance(first, Mapping):
         return {name: torch.stack([torch.as_tensor(item[name]) for item in items]) for name in first}

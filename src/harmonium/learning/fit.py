@@ -25,6 +25,7 @@ from harmonium.learning.objectives import (
 )
 from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.progress import Progress
+from harmonium.learning.sparse_rows import SparseRows
 from harmonium.learning.starts import initialize, initialize_layers, layer_rates, spread_components
 from harmonium.learning.training import BatchTransform, Training
 from harmonium.learning.transforms import Transform
@@ -59,15 +60,15 @@ def fit(
     """Train a model by stochastic gradient descent on an objective and return its history.
 
     `data` is a mapping from the names of layers to their values, or the data layer alone: a tensor, a NumPy array, a
-    DataFrame of numbers, a `Dataset` or a `DataLoader`. A layer that the data hold is observed, one that they leave out
-    is hidden. Rows are shuffled each epoch, integers and booleans become floats batch by batch, class numbers one-hot
-    vectors. NaN mark missing values: a layer that a row does not hold at all is summed out, single values are drawn
-    from the model given the rest. Gray values of binary units, and others between those that units take, are learned
-    from as means, and have no likelihood. `weights` has one value a row. `transform(x, generator=…)` changes the data
-    layer of each batch (a fresh binarization), `transforms` gradients and parameters (decay, centering, averaging).
-    `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch. `callbacks` look on (`Callback`);
-    `progress` shows a bar, in a terminal and in a notebook. A value that is not finite stops
-    training at the last good state with `TrainingDiverged`.
+    DataFrame of numbers, a sparse matrix, a `Dataset` or a `DataLoader`. A layer that the data hold is observed, one
+    that they leave out is hidden. Rows are shuffled each epoch, integers and booleans become floats batch by batch,
+    class numbers one-hot vectors. NaN mark missing values: a layer that a row does not hold at all is summed out,
+    single values are drawn from the model given the rest. Gray values of binary units, and others between those that
+    units take, are learned from as means, and have no likelihood. `weights` has one value a row. `transform(x,
+    generator=…)` changes the data layer of each batch (a fresh binarization), `transforms` gradients and parameters
+    (decay, centering, averaging). `schedule` is any learning-rate schedule of PyTorch, stepped once an epoch.
+    `callbacks` look on (`Callback`); `progress` shows a bar, in a terminal and in a notebook. A value that is not
+    finite stops training at the last good state with `TrainingDiverged`.
 
     `fit(model, data)` alone learns: a machine by `CD()`, one with classes by `Hybrid()`, a deep belief network by
     `SummedLayers()`, a neural energy by `JointLikelihood()`, a network (`nn.Sequential`) by `CrossEntropy()`, with Adam
@@ -135,12 +136,16 @@ def default_optimizer(model: nn.Module, objective: Objective) -> Optimizer:
     return torch.optim.Adam([*own, *objective.parameters()], rate)
 
 
+def _sparse_column(batches: Batches) -> dict[str, SparseRows]:
+    return {batches.layer: batches.dataset} if isinstance(batches.dataset, SparseRows) else {}
+
+
 def _start(model: nn.Module, batches: Batches, generator: torch.Generator | None) -> None:
     """Start a model at the data, where they are in memory and its biases are still zero."""
     if isinstance(model, BoltzmannMachine):
         untouched = {
             name: column
-            for name, column in batches.columns.items()
+            for name, column in (batches.columns or _sparse_column(batches)).items()
             if name in model.graph.biases and not bool(model.graph.biases[name].bias.any())
         }
         if untouched:

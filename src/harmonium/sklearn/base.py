@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from harmonium.learning import Callback, Training, fit
 from harmonium.learning.batches import Source
 from harmonium.learning.objectives import Objective
+from harmonium.learning.sparse_rows import SparseRows
 from harmonium.sklearn.columns import Columns
-from harmonium.sklearn.rows import SparseRows
+from harmonium.sklearn.rows import EncodedRows
 
 
 class HarmoniumEstimator(BaseEstimator):
@@ -91,9 +92,14 @@ def source(
 ) -> Source:
     """Return rows as `fit` takes them, with classes where there are some: tensors, or a data set where sparse."""
     if sp.issparse(X):
-        return SparseRows(X, columns, y, names)
+        return SparseRows(X) if y is None and columns.all_binary else EncodedRows(X, columns, y, names)
     x = columns.encode(X, fill=fill)
     return x if y is None else dict(zip(names, (x, torch.from_numpy(y)), strict=True))
+
+
+def first_rows(X: Any, columns: Columns) -> Tensor | SparseRows:
+    """Return the rows that biases start from, as the units see them: sparse ones of 0 and 1 stay sparse."""
+    return SparseRows(X[:10_000]) if sp.issparse(X) and columns.all_binary else columns.encode(X[: n_start(X)])
 
 
 def learn(

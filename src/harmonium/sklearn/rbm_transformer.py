@@ -26,7 +26,7 @@ from harmonium.learning.starts import initialize
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import RBM
 from harmonium.partition import log_z
-from harmonium.sklearn.base import HarmoniumEstimator, as_rows, in_blocks, n_start, source
+from harmonium.sklearn.base import HarmoniumEstimator, as_rows, first_rows, in_blocks, source
 from harmonium.sklearn.columns import Columns
 from harmonium.sklearn.rows import canonical_rows
 from harmonium.types import Estimate
@@ -113,7 +113,7 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
             )
         else:
             self._optimizer = torch.optim.Adam(self._learner.parameters(), self.learning_rate / 10)
-        initialize(self._learner, self.columns_.encode(rows[: n_start(rows)]))
+        initialize(self._learner, first_rows(rows, self.columns_))
         self._n_features_out = self.n_components
 
     def _learn(self, rows: Any, weights: np.ndarray | None, *, n_epochs: int, batch_size: int) -> None:

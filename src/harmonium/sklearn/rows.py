@@ -68,7 +68,7 @@ def _mixed_bits(bits: np.ndarray) -> np.ndarray:
     return bits ^ (bits >> np.uint64(31))
 
 
-class SparseRows(Dataset[Any]):
+class EncodedRows(Dataset[Any]):
     """The rows of a sparse matrix, made dense a batch at a time as the units see them; with classes, pairs of both."""
 
     def __init__(self, X: Any, columns: Columns, y: np.ndarray | None = None, names: tuple[str, ...] = ()) -> None:

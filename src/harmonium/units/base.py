@@ -261,9 +261,11 @@ class Units(nn.Module, ABC):
         """
         rows = x.reshape(-1, *self.shape)
         known = rows.isfinite()
-        n = known.sum(0)
-        prior = self.mean(rows.new_zeros(self.shape))
-        return self.link((rows.where(known, 0.0).sum(0) + prior) / (n + 1)).detach()
+        return self.field_of_sums(rows.where(known, 0.0).sum(0), known.sum(0))
+
+    def field_of_sums(self, total: Tensor, n: Tensor) -> Tensor:
+        """Return the field that `fitted_field` finds for n samples with this sum."""
+        return self.link((total + self.mean(torch.zeros_like(total))) / (n + 1)).detach()
 
     def n_configurations(self) -> int | None:
         """Return the number of states of the whole layer, or None if it is infinite."""

@@ -17,6 +17,7 @@ from harmonium.draws import draw_categorical, draw_normal
 from harmonium.inference import ClosedForm, Inference
 from harmonium.learning.objectives.base import Case, Objective, Phases
 from harmonium.learning.objectives.dense_pair import DensePair, Phase
+from harmonium.learning.objectives.sparse_pair import SparsePair
 from harmonium.models import RBM, BoltzmannMachine, Conditioned
 from harmonium.models.layers import data_layer
 from harmonium.models.summation import configurations
@@ -98,6 +99,8 @@ class Contrastive(Objective):
         observed = as_state(batch, model.data_layer)
         pair = DensePair.of(model, observed) if weight is None else None
         if pair is not None:
+            if SparsePair.suits(pair, observed[pair.names[0]]):
+                pair = SparsePair(pair)
             phases = self._straight_phases(pair, observed, generator)
             if phases is not None:
                 return phases
