@@ -31,7 +31,22 @@ ADAPTERS = {"cli", "plots", "runs", "experiments", "sklearn", "web"}
 """Here `draw` may mean a picture, and randomness may enter as a `seed`."""
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+UNIX_MODULES = set("curses crypt fcntl grp nis posix pty pwd readline resource spwd syslog termios tty".split())
+UNIX_NAMES = {
+    f"os.{name}"
+    for name in (
+        "chown chroot fchown fork forkpty getegid geteuid getgid getgroups getloadavg getpgid getuid initgroups killpg "
+        "lchown mkfifo mknod nice pathconf pidfd_open posix_fadvise posix_spawn pread preadv pwrite register_at_fork "
+        "sched_getaffinity sched_setaffinity sendfile setgid setsid setuid statvfs sync tcgetpgrp uname wait3 wait4"
+    ).split()
+} | {
+    f"signal.{name}"
+    for name in "SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGUSR1 SIGUSR2 alarm setitimer".split()
+}
+"""What Windows lacks. `os.sysconf` is allowed where an AttributeError is caught."""
+
 FORBIDDEN_PARAMETERS = re.compile(r"^(rng|key|temp|num_.*)$")
+PLATFORM = {"sys.platform", "os.name"}
 DRAWS = re.compile(r"^((sample|draw)(_.*)?|step)$")
 
 GLOBAL_RANDOMNESS = {
@@ -240,6 +255,28 @@ def unsafe(source: str, path: PurePosixPath) -> list[str]:
     return complaints
 
 
+def unix_alone(source: str, path: PurePosixPath) -> list[str]:
+    """Nothing is used that Windows lacks, unless the platform is asked first (`sys.platform`, `os.name`)."""
+    tree = ast.parse(source)
+    names = aliases(tree)
+    asked: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and any(dotted(n, names) in PLATFORM for n in ast.walk(node.test)):
+            asked |= set(ast.walk(node))
+    free = [node for node in ast.walk(tree) if node not in asked]
+    complaints = [
+        f"{path}:{line}: imports {name}"
+        for node in free
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for line, name in imported_modules(ast.Module([node], []))
+        if name.split(".")[0] in UNIX_MODULES
+    ]
+    for node in free:
+        if isinstance(node, ast.Attribute) and dotted(node, names) in UNIX_NAMES:
+            complaints.append(f"{path}:{node.lineno}: {dotted(node, names)} is not on Windows")
+    return complaints
+
+
 def forbidden_parameter(source: str, path: PurePosixPath) -> list[str]:
     """Parameters are called `generator`, `beta`, `n_steps`: never rng, key, temp or num_*."""
     complaints = []
@@ -286,6 +323,7 @@ CHECKS: list[Check] = [
     positional_generator,
     vague_name,
     unsafe,
+    unix_alone,
     forbidden_parameter,
     more_than_names,
 ]

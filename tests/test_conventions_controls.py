@@ -18,6 +18,7 @@ from tests.test_conventions import (
     too_long,
     undocumented,
     undocumented_names,
+    unix_alone,
     unsafe,
     vague_name,
 )
@@ -72,6 +73,13 @@ BAD: list[tuple[Check, str, str, str]] = [
     (machine_path, "a.sh", 'cd "/' + 'tmp/x"\n', "a.sh:1"),
 ]
 
+BAD += [
+    (unix_alone, "a.py", "import fcntl\n", "imports fcntl"),
+    (unix_alone, "a.py", "def f():\n    from resource import getrusage\n", "imports resource"),
+    (unix_alone, "a.py", "import os\nos.fork()\n", "os.fork is not on Windows"),
+    (unix_alone, "a.py", "import signal as s\nx = s.SIGKILL\n", "signal.SIGKILL is not on Windows"),
+]
+
 GOOD: list[tuple[Check, str, str]] = [
     (undocumented, "a.py", '"""Doc."""\ndef _f(): ...\nclass _A:\n    def g(self): ...\n'),
     (undocumented, "a.py", '"""Doc."""\nclass A:\n    """Doc."""\n    def __len__(self): ...\n'),
@@ -93,6 +101,8 @@ GOOD: list[tuple[Check, str, str]] = [
     (positional_generator, "plots/filters.py", "def draw_grid(x): ...\n"),
     (vague_name, "score.py", ""),
     (unsafe, "a.py", "import torch\ntorch.load(p, weights_only=True)\ntry:\n    f()\nexcept ValueError:\n    g()\n"),
+    (unix_alone, "a.py", "import os, sys\nif sys.platform != 'win32':\n    import fcntl\n    os.fork()\n"),
+    (unix_alone, "a.py", "import os, signal\nos.getpid()\nsignal.SIGTERM\n"),
     (forbidden_parameter, "a.py", "def f(n_steps, keys, template): ...\ndef __getitem__(self, key): ...\n"),
     (more_than_names, "__init__.py", '"""Doc."""\nfrom a import b\n__all__ = ["b"]\n'),
     (more_than_names, "units/__init__.py", "def f(): ...\n"),
