@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from harmonium import workers
 from harmonium.models import DBN, JEM, BoltzmannMachine, Conditioned
 from harmonium.models.frozen import frozen
-from harmonium.models.layers import data_layer, layers_of
+from harmonium.models.layers import check_eager, data_layer, layers_of
 from harmonium.samplers.base import Info, Sampler
 from harmonium.samplers.from_top import sample_from_top
 from harmonium.samplers.gibbs import Gibbs
@@ -56,6 +56,7 @@ def sample(
     """
     if isinstance(model, DBN):
         return _sample_network(model, n, n_steps, sampler, given, start, generator, on_step)
+    check_eager(model)
     if not isinstance(model, EnergyModel):
         raise TypeError(f"{type(model).__name__} cannot be drawn from: it has no method free_energy(x).")
     state = sample_layers(
