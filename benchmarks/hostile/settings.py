@@ -57,6 +57,8 @@ WRONG: dict[str, list[Any]] = {
 
 def misspelled(name: str, rng: random.Random) -> str:
     """Return a name with a letter less, twice, or an underscore more."""
+    if len(name) == 1:
+        return 2 * name
     at = rng.randrange(len(name) - 1)
     start, rest = name[:at], name[at:]
     return rng.choice((start + rest[1:], start + rest[0] + rest, start + "_" + rest))
