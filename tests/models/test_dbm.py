@@ -72,6 +72,32 @@ def test_sandwich_of_log_z_holds() -> None:
     assert abs(found.value - exact) < 6 * found.error
 
 
+def test_a_machine_above_an_rbm_starts_as_that_rbm() -> None:
+    generator = torch.Generator().manual_seed(0)
+    rbm = hm.RBM(hm.Bernoulli(4), hm.Bernoulli(3)).double()
+    with torch.no_grad():
+        for parameter in rbm.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    dbm = hm.DBM.above(rbm, hm.Bernoulli(2), generator=generator)
+    wanted = hm.log_likelihood(rbm, states(4)).value
+    near = hm.log_likelihood(dbm, states(4)).value
+    assert 1e-9 < (near - wanted).abs().max() < 0.1  # small weights above: close to it, and not the same
+    with torch.no_grad():
+        dbm.weights[1].zero_()
+    for inference in (None, MeanField(n_steps=200, tolerance=0.0)):  # the bound is tight where nothing is tied
+        found = hm.log_likelihood(dbm, states(4), inference=inference).value
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10)
+    with torch.no_grad():
+        dbm.weights[0].zero_()
+    assert bool((rbm.weight != 0).all())  # a copy: what the deep machine learns leaves the RBM alone
+
+
+def test_a_machine_above_a_convolution_is_refused() -> None:
+    rbm = hm.RBM(hm.Bernoulli(1, 4, 4), hm.Bernoulli(2, 2, 2), hm.Conv2d(1, 2, kernel=2, stride=2))
+    with pytest.raises(TypeError, match="dense coupling"):
+        hm.DBM.above(rbm, hm.Bernoulli(2))
+
+
 def test_a_pair_hears_its_layer_twice() -> None:
     dbm = tiny_dbm()
     h = states(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from harmonium.couplings import Bias, Dense
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_step import NetworkStep, to_network
+from harmonium.models.rbm import RBM
 from harmonium.units import Units
 
 
@@ -38,6 +40,26 @@ class DBM(BoltzmannMachine):
             for below, above in itertools.pairwise(layers)
         ]
         super().__init__(layers, [*ties, *(((name,), Bias(layer.shape)) for name, layer in layers.items())])
+
+    @classmethod
+    @torch.no_grad()
+    def above(cls, rbm: RBM, *units: Units, generator: torch.Generator | None = None) -> Self:
+        """Return a deep machine that starts as a trained RBM: more hidden layers on top, with small weights.
+
+        With weights of zero above, the upper layers are independent of the rest and the law of the visible units is
+        that of the RBM, so that the bound is its log-likelihood. What the layers above learn adds to it. Measured from
+        their means as `Centering` does, they grow where the RBM's own law of its hidden units is not that of the data.
+
+        >>> DBM.above(RBM(Bernoulli(784), Bernoulli(500)), Bernoulli(1000)).layers
+        ('visible', 'hidden_1', 'hidden_2')
+        """
+        if not isinstance(rbm.coupling, Dense):
+            raise TypeError(f"A DBM stands on an RBM with a dense coupling. Got {rbm.coupling!r}.")
+        dbm = cls(rbm.visible, rbm.hidden, *units, generator=generator).to(rbm.weight)
+        dbm.weights[0].copy_(rbm.weight)
+        dbm.biases[0].copy_(rbm.visible_bias)
+        dbm.biases[1].copy_(rbm.hidden_bias)
+        return dbm
 
     @property
     def depth(self) -> int:
