@@ -3,10 +3,10 @@
     harmonium train examples/binarized_mnist.toml --seed 0 --output runs/bottom-0
     python -m benchmarks.deep_mnist runs/bottom-0
 
-The two lowest layers start as the RBM of the run, the third with small weights (`DBM.above`); all learn together by
-mean field and persistent chains. Bounds of the validation and test images, with log Z from below and above, stand
-beside the RBM itself, and beside the deep machine with its third layer held at its means. The machine and results are
-kept in the folder `--output` and not computed again.
+The two lowest layers start as the RBM of the run, the third with small weights (`DBM.above`), and its chains at
+images; all learn together by mean field and persistent chains. Bounds of the validation and test images, with log Z
+from below and above, stand beside the RBM itself, and beside the deep machine with its third layer held at its means.
+The machine and results are kept in the folder `--output` and not computed again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from torch import Tensor
 import harmonium as hm
 from benchmarks.results_file import ResultsFile
 from harmonium.data import load
+from harmonium.draws import draw_bernoulli
 from harmonium.inference import MeanField
 from harmonium.runs import Run
 
-N_TOP, BATCH, ROUNDS = 1000, 100, 3
+N_TOP, N_CHAINS, BATCH, ROUNDS = 1000, 100, 100, 3
 
 
 def deepened(rbm: hm.RBM, x: Tensor, options: argparse.Namespace) -> hm.DBM:
@@ -33,10 +34,13 @@ def deepened(rbm: hm.RBM, x: Tensor, options: argparse.Namespace) -> hm.DBM:
     dbm = hm.DBM.above(rbm, hm.Bernoulli(N_TOP), generator=generator)
     optimizer = torch.optim.SGD(dbm.parameters(), options.rate, fused=True)
     average = hm.ParameterAverage(0.9998 if options.epochs > 20 else 0.999)
+    some = x[torch.randperm(len(x), generator=generator)[:N_CHAINS]].float()
+    means = MeanField().fixed_point(dbm, {"visible": some}).state
+    chains = {name: draw_bernoulli(mean, generator=generator) for name, mean in means.items()}
     hm.fit(
         dbm,
         x,
-        hm.PCD(n_chains=100, inference=MeanField(ROUNDS, tolerance=0.01)),
+        hm.PCD(N_CHAINS, chains=chains, inference=MeanField(ROUNDS, tolerance=0.01)),
         optimizer=optimizer,
         schedule=torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 - epoch / options.epochs),
         epochs=options.epochs,

@@ -3,9 +3,9 @@
     python examples/hopfield.py --out runs/hopfield
 
 Random patterns, Hebb's rule, recall at zero temperature one unit at a time: the mean overlap with the pattern over the
-load p/N, started at the pattern itself and with a fifth of its units flipped, beside the curve of Amit, Gutfreund and
-Sompolinsky (1985) with its end at 0.138. Then the dense network (k = 3) and the modern one, which is asked for 10 N
-patterns in one step. Prints tables; `capacity.png` and the numbers go into `--out`.
+load p/N, started at the pattern itself and with a fifth of its units flipped, and in a network four times as large,
+beside the curve of Amit, Gutfreund and Sompolinsky (1985) with its end at 0.138. Then the dense network (k = 3) and the
+modern one, which is asked for 10 N patterns in one step. Prints tables; `capacity.png` and the numbers go into `--out`.
 """
 
 from __future__ import annotations
@@ -144,6 +144,7 @@ def main() -> None:
     curves = {
         f"Hebb, N = {n}, from the pattern": curve("hebb, pattern", "hebb", n, 0.0, draws, loads),
         f"Hebb, N = {n}, {FLIPPED:.0%} flipped": curve("hebb, flipped", "hebb", n, FLIPPED, draws, loads),
+        f"Hebb, N = {4 * n}, from the pattern": curve("hebb, 4 N, pattern", "hebb", 4 * n, 0.0, few, loads),
         f"Storkey, N = {n}, from the pattern": curve("storkey, pattern", "storkey", n, 0.0, few, loads[3:]),
     }
     if arguments.out is not None:
