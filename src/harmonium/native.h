@@ -33,8 +33,8 @@ INLINE float over_sigmoid(float x) {
     return 1.0f + p * as_float((as_bits(shifted) + 127u) << 23);
 }
 
-/* Of `native.c`: 0/1 draws from 32 random words, of given means or fields. */
-void draw_bernoulli(float *out, const float *p, int64_t n, const uint64_t *seed);
-void draw_bernoulli_of_field(float *out, const float *x, int64_t n, const uint64_t *seed);
+/* Of `native.c`: 0/1 draws from 32 random words, of given means or fields; `first` is where they stand in the whole. */
+void draw_bernoulli(float *out, const float *p, int64_t first, int64_t n, const uint64_t *seed);
+void draw_bernoulli_of_field(float *out, const float *x, int64_t first, int64_t n, const uint64_t *seed);
 
 #endif

@@ -164,10 +164,10 @@ void pcd_updates(float *const *theta, float *const *average, const float *shares
         means(h_data, n * n_h);
         for (int64_t i = 0; i < n_steps; i++, seeds += 2 * SEED) {
             down(work, h, n_chains, weight, theta[1], n_v, n_h);
-            draw_bernoulli_of_field(v, work, n_chains * n_v, seeds);
+            draw_bernoulli_of_field(v, work, 0, n_chains * n_v, seeds);
             up(h_model, v, n_chains, weight, theta[2], n_v, n_h);
             means(h_model, n_chains * n_h);
-            draw_bernoulli(h, h_model, n_chains * n_h, seeds + SEED);
+            draw_bernoulli(h, h_model, 0, n_chains * n_h, seeds + SEED);
         }
         bias_step(step_c, h_data, n, h_model, n_chains, n_h, rate);
         float total = 0.0f;

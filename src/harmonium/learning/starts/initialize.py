@@ -24,13 +24,13 @@ def initialize(model: BoltzmannMachine, x: Values | Mapping[str, Values]) -> Non
     some = next(model.parameters())
     parts = x if isinstance(x, Mapping) else {model.data_layer: x}
     sparse = {name: value for name, value in parts.items() if isinstance(value, SparseRows)}
-    for name, value in sparse.items():
+    for name, kept in sparse.items():
         units, bias = model.layer(name), model.graph.biases.get(name)
-        few = value.rows(torch.arange(min(len(value), max(1, _MOST_NUMBERS // value.shape[1]))))
+        few = kept.rows(torch.arange(min(len(kept), max(1, _MOST_NUMBERS // kept.shape[1]))))
         units.check_shape(few, name)
         units.fit_parameters(few)
         if bias is not None:
-            bias.bias.copy_(bias.averaged(units.field_of_sums(value.sums(), torch.tensor(len(value)))))
+            bias.bias.copy_(bias.averaged(units.field_of_sums(kept.sums(), torch.tensor(len(kept)))))
     dense = {name: value for name, value in parts.items() if name not in sparse}
     for name, value in as_state(dense, model.data_layer, like=some).items():
         if name in model.given:
