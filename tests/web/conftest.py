@@ -7,8 +7,7 @@ import json
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import pytest
 
 from harmonium.cli.entry import run
 from harmonium.web.serve import Serving, Settings, prepare
+from tests.web.wait import until
+from tests.web.window import CHROMIUM, FLAGS, WIDE, Window
 
 SHORT = ["--threads", "1", "--no-report", "--no-evaluate", "--quiet"]
 FILMS = [f"--set={key}" for key in ("data.options.n_samples=30", "data.options.n_frames=8", "data.options.size=6")]
@@ -146,12 +147,21 @@ def client(root: Path) -> Iterator[Client]:
     yield from served(Settings(root, port=0))
 
 
-def until(holds: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait until something holds: an event, not a time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = holds()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it did not come to hold")
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A real browser; the tests that need one are skipped in words where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright (extra dev)")
+    if CHROMIUM is None:
+        pytest.skip("the browser tests need Chromium: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def window(browser: Any, client: Client) -> Iterator[Window]:
+    """A window of it, which remembers what went wrong."""
+    context = browser.new_context(viewport=WIDE)
+    yield Window(context.new_page(), client)
+    context.close()

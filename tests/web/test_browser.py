@@ -5,89 +5,21 @@ Chromium of the distribution, driven by Playwright; where there is none the test
 
 from __future__ import annotations
 
-import http.server
 import shutil
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from harmonium.learning import Callback, Training
 from harmonium.learning.monitors import HealthWarning
 from harmonium.runs import Run, train
-from harmonium.web.launch import launch
-from tests.web.conftest import Client, until
-
-playwright = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright (extra dev)")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the browser tests need Chromium: apt-get install chromium")
-
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-AXE = Path(__file__).with_name("axe") / "axe.min.js"
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-
-
-class Window:
-    """A page of the browser that remembers what went wrong in it."""
-
-    def __init__(self, page: Any, client: Client) -> None:
-        self.page, self.client = page, client
-        self.troubles: list[str] = []
-        page.on("console", lambda m: self.troubles.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        page.on("request", lambda r: self._own(r.url))
-
-    def _own(self, url: str) -> None:
-        if not url.startswith((f"http://{self.client.address}/", "data:", "blob:")):
-            self.troubles.append(f"asked for {url}")
-
-    def go(self, route: str) -> None:
-        self.page.goto(f"http://{self.client.address}/#{route}?token={self.client.token}")
-
-    def wait(self, selector: str, timeout: float = 120_000) -> Any:
-        return self.page.wait_for_selector(selector, timeout=timeout)
-
-    def data(self, selector: str, name: str) -> str | None:
-        return self.page.evaluate(f"document.querySelector({selector!r})?.dataset.{name} ?? null")
-
-    def changes(self, selector: str, name: str, act: Callable[[], Any]) -> str:
-        """Do something, and wait until it is seen."""
-        before = self.data(selector, name)
-        act()
-        return until(lambda: (now := self.data(selector, name)) != before and now)
-
-    def click(self, name: str, *, role: str = "button", exact: bool = True) -> None:
-        self.page.get_by_role(role, name=name, exact=exact).first.click()
-
-    def accessible(self) -> None:
-        """Hold the page to axe-core's rules, and to its own width."""
-        self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        told = [f"{v['id']}: {v['help']} {[n['target'] for n in v['nodes']][:3]}" for v in found]
-        assert not told, "\n".join(told)
-        assert self.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "wider than the window"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
-def window(browser: Any, client: Client) -> Iterator[Window]:
-    context = browser.new_context(viewport=WIDE)
-    yield Window(context.new_page(), client)
-    context.close()
+from tests.web.conftest import Client
+from tests.web.wait import until
+from tests.web.window import PHONE, Window
 
 
 @pytest.fixture(autouse=True)
@@ -178,34 +110,6 @@ def test_stop_and_resume(window: Window, root: Path, training: str) -> None:
     shutil.rmtree(root / "again")
     until(lambda: "This run is gone" in window.page.inner_text("main"))
     window.troubles[:] = [text for text in window.troubles if "Failed to load" not in text]  # it is gone: refused
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "told"),
-    [
-        ("config.toml", b"no settings [", {"": "config.toml", "/play": "config.toml", "/settings": "cannot be read"}),
-        ("model.safetensors", b"\0" * 30, {"": "model.safetensors", "/play": "model.safetensors"}),
-        ("data.json", b"[1", {"": "data.json", "/play": "data.json"}),
-        ("metrics.jsonl", b"\xff\n{\n", {"/play": "metrics.jsonl", "/settings": "bars-and-stripes"}),
-        ("evaluation.json", b"{", {"": "evaluation.json", "/play": "evaluation.json"}),
-        ("model.safetensors", None, {"/play": "No model yet"}),
-        ("metrics.jsonl", None, {"": "Nothing measured yet"}),
-    ],
-)
-def test_a_broken_run_is_no_blank_page(
-    window: Window, root: Path, file: str, content: bytes | None, told: dict[str, str]
-) -> None:
-    folder = root / "damaged"
-    shutil.copytree(root / "bars", folder)
-    (folder / file).unlink(missing_ok=True)
-    if content is not None:
-        (folder / file).write_bytes(content)
-    for tab, words in told.items():
-        window.go(f"/run/damaged{tab}")
-        until(lambda words=words: words in window.page.inner_text("main"))  # type: ignore[misc]
-    shutil.rmtree(folder)
-    until(lambda: "This run is gone" in window.page.inner_text("main"))
-    window.troubles[:] = [text for text in window.troubles if "Failed to load" not in text]  # what is refused
 
 
 def test_compare(window: Window) -> None:
@@ -377,50 +281,6 @@ def test_a_phone_in_the_dark(browser: Any, client: Client, window: Window) -> No
         phone.accessible()
     assert not phone.troubles
     context.close()
-
-
-def test_who_has_no_key_is_told(browser: Any, client: Client, window: Window) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"http://{client.address}/")
-    until(lambda: "This page needs its link" in page.inner_text("main"))
-    page.goto(f"http://{client.address}/#/run/{quote('no such run')}?token={client.token}")
-    until(lambda: "There is nothing here" in page.inner_text("main"))
-    page.goto(f"http://{client.address}/#/nowhere")
-    until(lambda: "There is no such page" in page.inner_text("main"))
-    context.close()
-
-
-@pytest.mark.parametrize("notebook", [True, False])
-def test_inside_the_cell_of_a_notebook(browser: Any, made: Path, window: Window, notebook: bool) -> None:
-    """A page at another port of this computer shows ours in a frame; only one that was opened for notebooks."""
-    page = launch(made, run="bars", notebook=notebook)
-
-    class Cell(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(f"<!doctype html><title>cell</title>{page._repr_html_()}".encode())
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cell) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        context = browser.new_context(viewport=WIDE)
-        cell, errors = context.new_page(), list[str]()
-        cell.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
-        cell.goto(f"http://localhost:{server.server_port}/")
-        inside = cell.frame_locator("iframe")
-        if notebook:
-            inside.locator(".chart canvas").first.wait_for(timeout=120_000)
-            assert "bars" in inside.locator("h1").inner_text() and not [e for e in errors if "favicon" not in e]
-        else:
-            until(lambda: any("frame-ancestors" in text for text in errors))
-        context.close()
-        server.shutdown()
-    page.close()
 
 
 def test_axe_can_complain(browser: Any, client: Client, window: Window) -> None:

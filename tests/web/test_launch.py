@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harmonium.web import show
-from tests.web.conftest import until
+from tests.web.wait import until
 
 ENDLESS = ["train", "--data", "bars-and-stripes", "--n-hidden", "4", "--epochs", "1000000", "--threads", "1"]
 

@@ -16,7 +16,8 @@ import pytest
 from harmonium.web import limits
 from harmonium.web.security import Access
 from harmonium.web.serve import Settings
-from tests.web.conftest import Client, served, until
+from tests.web.conftest import Client, served
+from tests.web.wait import until
 
 SECRET = "a secret outside of the folder"
 

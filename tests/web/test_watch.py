@@ -18,7 +18,8 @@ from harmonium.web.control import Control
 from harmonium.web.folder import Folder
 from harmonium.web.serve import Settings
 from harmonium.web.watch import Log
-from tests.web.conftest import Client, served, until
+from tests.web.conftest import Client, served
+from tests.web.wait import until
 
 
 def epochs(lines: range, note: str = "") -> bytes:
