@@ -14,6 +14,7 @@ import harmonium as hm
 from harmonium import native
 from harmonium.draws import draw_bernoulli, draw_normal
 from harmonium.learning import Callback, Training, TrainingDiverged
+from harmonium.learning.monitors import Energies
 from harmonium.learning.small_updates import SmallUpdates
 from harmonium.learning.transforms import ClipGradient, ParameterAverage
 from harmonium.samplers import ParallelTempering
@@ -46,6 +47,7 @@ def training(
         "epochs": 2,
         "batch_size": batch_size,
         "generator": seeded(),
+        "monitors": [Energies()],  # somebody looks at rows of the epoch
     }
     return Training(rbm, other.pop("data", x), **settings | other)
 

@@ -330,8 +330,7 @@ class Training:
     @torch.no_grad()
     def _look_back(self) -> Phases | None:
         """Return rows of the whole epoch, hidden layers at their means now where these have a closed form."""
-        rows = self.rows if self.division is None else self.division.seen(self.rows)
-        positive, negative = rows.joined()
+        positive, negative = (self.rows if self.division is None else self.division.seen(self.rows)).joined()
         if not positive:
             return None
         hidden = () if self.phases is None else self.phases.hidden
@@ -342,8 +341,7 @@ class Training:
             except ValueError:  # tied layers: they stay where the updates had them
                 positive = dict(positive)
             hidden = hidden or tuple(name for name in self.model.layers if name not in observed)
-        if not negative and self.phases is not None:
-            negative = self.phases.negative
+        negative = negative or ({} if self.phases is None else self.phases.negative)
         return Phases(positive, negative, hidden)
 
     def _check_integers(self) -> bool:
