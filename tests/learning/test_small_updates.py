@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.optim import SGD
 from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import Dataset
 
 import harmonium as hm
 from harmonium import native
@@ -138,6 +139,14 @@ class Look(Callback):
         """Look."""
 
 
+class Rows(Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 23
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((9,), float(index % 2))
+
+
 UNKNOWN: dict[str, Any] = {
     "another objective": {"objective": hm.CD()},
     "another sampler": {"objective": hm.PCD(n_chains=6, sampler=ParallelTempering(2))},
@@ -148,6 +157,7 @@ UNKNOWN: dict[str, Any] = {
     "a transform of gradients": {"transforms": [ClipGradient(1.0)]},
     "an average that starts late": {"transforms": [ParameterAverage(0.9, start=2)]},
     "holes": {"data": torch.tensor([[float("nan")] + 8 * [1.0], 9 * [0.0]])},
+    "rows that are fetched": {"data": Rows()},
     "somebody who looks on": {"callbacks": [Look()]},
 }
 

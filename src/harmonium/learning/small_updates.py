@@ -58,7 +58,7 @@ class SmallUpdates:
             and len(averages) == len(transforms) <= 1
             and training.weights is None
             and training.transform is None
-            and training.batches.loader is None
+            and bool(training.batches.columns)  # rows in memory, by their numbers
             and not training.missing.values
             and training.division is None
             and not any(watched)

@@ -73,11 +73,10 @@ class Training:
         self.model, self.objective, self.optimizer = model, objective, optimizer
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._learning = [*self._parameters, *objective.parameters()]
-        self.epochs, self.batch_size = epochs, batch_size
+        self.epochs, self.batch_size, self.generator = epochs, batch_size, generator
         self.batches = Batches(data, model)
         self.transform, self.transforms, self.schedule = transform, tuple(transforms), schedule
         self.monitors, self.callbacks = tuple(monitors), tuple(callbacks)
-        self.generator = generator
         self._check_arguments()
         self.weights = None if weights is None else as_tensor(weights)
         self._check_weights()
@@ -95,10 +94,9 @@ class Training:
         self.rows = EpochRows()
         self.seen: Phases | None = None
         self.batch: State = {}
-        self.seconds = 0.0
+        self.seconds, self.stop = 0.0, False
         self.missing = MissingValues(model, self.batches, drawn=not objective.sums_out_holes)
         self._checked = self._check_integers()
-        self.stop = False
         self.good: State = {}
         layers = (module for module in model.modules() if isinstance(module, Units))
         self._projected: list[Units | BoltzmannMachine] = [
