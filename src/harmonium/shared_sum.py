@@ -49,12 +49,9 @@ class SharedSum:
         name = workers.from_first(name)
         if not name:
             return None
-        try:
-            flat = torch.from_file(name, shared=True, size=math.prod(shape), dtype=like.dtype)
-            seen = 1.0
-        except RuntimeError:  # on another host, or in another container
-            flat, seen = torch.empty(0), 0.0
-        everybody = workers.add_up(torch.tensor([seen])).item() == world
+        seen = Path(name).is_file()  # not on another host, or in another container; `from_file` would make one there
+        flat = torch.from_file(name, shared=True, size=math.prod(shape), dtype=like.dtype) if seen else like
+        everybody = workers.add_up(torch.tensor([float(seen)])).item() == world
         if workers.is_first():
             Path(name).unlink()  # it lasts as long as somebody holds it, and nothing is left of those who are killed
         return SharedSum(flat.view(shape)) if everybody else None
