@@ -5,7 +5,9 @@ that it becomes and the same network with random weights learn from some labels,
 the one that is best for it on the last 10,000 training images (seed 0), whose labels are not learned from meanwhile.
 
     python -m benchmarks.pretraining --labels 100 1000 10000 60000 --seeds 3
+    python -m benchmarks.pretraining --labels 60000 --deep deep_mnist/0-40-0.025-0.001.safetensors --seeds 1
 
+`--deep` is a deep Boltzmann machine in a file, such as `benchmarks.deep_mnist` leaves, whose network is tuned alone.
 Stacks and results are kept in the folder `--output` and not computed again.
 """
 
@@ -79,9 +81,10 @@ def error(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
 class Benchmark:
     """The data, the stacks, and what is known already."""
 
-    def __init__(self, folder: Path, epochs: int) -> None:
+    def __init__(self, folder: Path, epochs: int, deep: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.epochs, self.results = folder, epochs, ResultsFile(folder / "results.jsonl")
+        self.deep = deep
         data = load("mnist", n_valid=0)
         if data.train_labels is None or data.test is None or data.test_labels is None:
             raise ValueError("MNIST has labels and a test set.")
@@ -89,7 +92,9 @@ class Benchmark:
         self.test = data.test.flatten(1).float() / 255, data.test_labels
 
     def start(self, kind: str, seed: int) -> nn.Sequential:
-        """Return the network of a pretrained stack, or the same one with random weights."""
+        """Return the network of a pretrained stack or of the deep machine, or the same one with random weights."""
+        if kind == "deep":
+            return hm.load(self.deep).to_network(10)  # type: ignore[arg-type, no-any-return, operator]
         path = self.folder / f"stack-{self.epochs}-{seed}.safetensors"
         if not path.exists():
             pretrained(self.x, seed, self.epochs).save(path)
@@ -119,12 +124,13 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=list(N_UPDATES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10, help="of each machine of the stack")
+    parser.add_argument("--deep", type=Path, help="a deep machine in a file, tuned in place of the stack")
     parser.add_argument("--output", type=Path, default=Path("pretraining"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    benchmark = Benchmark(options.output, options.epochs)
+    benchmark = Benchmark(options.output, options.epochs, options.deep)
     for n in options.labels:
-        for kind in ("pretrained", "random"):
+        for kind in ("pretrained", "random") if options.deep is None else ("deep",):
             tried = {
                 settings: benchmark.score(kind, n, "valid", 0, *settings)
                 for settings in (TRIED_OF_ALL if n == 60_000 else TRIED)
