@@ -160,8 +160,6 @@ def draw_poisson(rate: Tensor, *, generator: torch.Generator | None = None) -> T
     """Draw Poisson counts with the given rates, in their dtype."""
     if (part := _part(rate.shape)) is not None:
         return _given_others(part, rate, lambda r: draw_poisson(r, generator=generator))
-    if rate.is_meta:  # shapes alone; PyTorch before 2.6 knows no such draw
-        return torch.empty_like(rate)
     return torch.poisson(rate, generator=_there(rate.device, generator))
 
 

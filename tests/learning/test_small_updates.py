@@ -50,7 +50,13 @@ def training(
         "generator": seeded(),
         "monitors": [Energies()],  # somebody looks at rows of the epoch
     }
-    return Training(rbm, other.pop("data", x), **settings | other)
+    return asked(Training(rbm, other.pop("data", x), **settings | other))
+
+
+def asked(of: Training) -> Training:
+    """Ask for compiled updates where they can be had."""
+    of.small = SmallUpdates.of(of)
+    return of
 
 
 def outcome(of: Training) -> dict[str, Any]:
@@ -175,7 +181,7 @@ def test_other_optimizers_stay_with_training(options: dict[str, Any]) -> None:
         SGD([rbm.weight], 0.1),
         torch.optim.Adam(rbm.parameters()),
     ):
-        made = Training(rbm, torch.eye(3), hm.PCD(n_chains=2), optimizer=optimizer, epochs=1, batch_size=2)
+        made = asked(Training(rbm, torch.eye(3), hm.PCD(n_chains=2), optimizer=optimizer, epochs=1, batch_size=2))
         assert made.small is None
 
 
@@ -189,15 +195,17 @@ def test_units_types_and_schedules_that_it_does_not_know() -> None:
         optimizer = SGD(rbm.parameters(), 0.1)
         schedule = LambdaLR(optimizer, lambda epoch: 0.5**epoch) if rbm is given else None
         x = torch.eye(3) if rbm is not spins else 2 * torch.eye(3) - 1
-        made = Training(
-            rbm,
-            x,
-            hm.PCD(n_chains=2),
-            optimizer=optimizer,
-            epochs=2,
-            batch_size=2,
-            schedule=schedule,
-            generator=seeded(),
+        made = asked(
+            Training(
+                rbm,
+                x,
+                hm.PCD(n_chains=2),
+                optimizer=optimizer,
+                epochs=2,
+                batch_size=2,
+                schedule=schedule,
+                generator=seeded(),
+            )
         )
         assert made.small is not None
         made.order = torch.arange(3)
@@ -237,10 +245,10 @@ def test_it_stops_when_asked_to() -> None:
     assert of.small is not None
     of.run()
     assert (of.epoch, of.update) == (1, 5)
-    asked = training()
-    asked.stop = True
-    asked.run()
-    assert asked.update == 0
+    other = training()
+    other.stop = True
+    other.run()
+    assert other.update == 0
 
 
 @compiled

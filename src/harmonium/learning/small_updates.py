@@ -34,6 +34,8 @@ class SmallUpdates:
 
     The updates are those of `Training`, made from the same random numbers, up to rounding. What is not as plain, and
     what somebody looks at after each update, stays with `Training`; so does one that is not finite, which says so.
+    `training.small = SmallUpdates.of(training)` asks for them: a run that is interrupted within an epoch and resumed
+    would not find the same last bits, so that `fit` and the command line do not.
     """
 
     def __init__(self, training: Training, objective: PCD, average: ParameterAverage | None) -> None:

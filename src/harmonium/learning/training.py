@@ -106,7 +106,7 @@ class Training:
             self._projected.append(model)
         self._telltales = self._find_telltales()
         self.division = Division.of(self)
-        self.small = SmallUpdates.of(self)
+        self.small: SmallUpdates | None = None  # its numbers are the same up to rounding only: whoever asks for it
 
     @property
     def measured(self) -> dict[str, float]:

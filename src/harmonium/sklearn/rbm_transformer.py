@@ -22,6 +22,7 @@ from harmonium.learning import Callback, Training
 from harmonium.learning.history import Record
 from harmonium.learning.monitors import default_monitors
 from harmonium.learning.objectives import PCD
+from harmonium.learning.small_updates import SmallUpdates
 from harmonium.learning.starts import initialize
 from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import RBM
@@ -130,6 +131,7 @@ class RBMTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Harmoniu
             callbacks=[_Talk(type(self).__name__)] if self.verbose else (),
             generator=self._generator(self.random_state_),
         )
+        training.small = SmallUpdates.of(training)
         training.run()
         self._publish()
 
