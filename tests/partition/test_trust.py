@@ -9,7 +9,8 @@ import torch
 
 import harmonium as hm
 import harmonium.testing
-from harmonium.partition.ais import MARKOV, from_weights, reversed_estimate, weight_error
+from harmonium.partition.ais import MARKOV, anneal, from_weights, reversed_estimate, weight_error
+from harmonium.partition.base import path_of
 from harmonium.partition.modes import mean_field_modes
 from harmonium.partition.states_bound import finite_layers, states_bound
 from harmonium.testing import ALL_MACHINES, ExactLaw, tiny_rbm
@@ -65,8 +66,13 @@ def test_a_mode_that_annealing_misses_is_annealed_on_its_own(
 ) -> None:
     """A first-order transition: almost all of Z is at all ones, where no chain from the biases ever goes."""
     rbm, exact = ferromagnet(n, weight, bias)
-    blind = hm.ais(rbm, n_chains=64, n_betas=300, generator=generator)
-    assert blind.upper < exact - 5  # the control: annealing alone is sure of itself, and wrong
+    path = path_of(rbm)
+    weights, _ = anneal(path, torch.linspace(0, 1, 300, dtype=torch.float64), 64, generator=generator)
+    blind = from_weights(weights, path.log_z0(), "ais")
+    assert blind.trusted and blind.upper < exact - 5  # the control: weights alone are sure of themselves, and wrong
+    told = hm.ais(rbm, n_chains=64, n_betas=300, generator=generator)
+    assert told.value < exact - 5 and not told.trusted and "mean field" in told.note
+    assert told.at_least <= exact + 1e-4 and told.upper == math.inf
     found = hm.log_z(rbm, method="sandwich", n_chains=64, n_betas=300, n_steps=50, generator=generator)
     assert found.at_least <= exact + 1e-4
     assert found.lower - 1e-4 <= exact <= found.upper + 1e-4
@@ -79,7 +85,9 @@ def test_a_machine_with_one_mode_is_trusted(generator: torch.Generator) -> None:
     rbm = hm.testing.scatter(hm.RBM(hm.Bernoulli(12), hm.Bernoulli(10)), scale=0.3, generator=generator).float()
     found = hm.log_z(rbm, method="sandwich", n_chains=128, n_betas=300, n_steps=50, generator=generator)
     exact = hm.exact_log_z(rbm).value
-    assert found.trusted and found.at_least <= exact + 1e-4
+    annealed = hm.ais(rbm, n_chains=128, n_betas=300, generator=generator)
+    for one in (found, annealed):
+        assert one.trusted and one.at_least <= exact + 1e-4
     assert found.lower - 1e-4 <= exact <= found.upper + 1e-4
 
 
