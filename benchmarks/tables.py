@@ -13,6 +13,7 @@ import json
 import math
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,28 @@ def write_tables(folder: Path, data_dir: Path) -> dict[str, Path]:
     return paths
 
 
+def with_own_copies(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns with copies as columns of their own, encoded as their sources are: what others are given."""
+    by_name = {column.name: column for column in columns}
+    return tuple(replace(c, type=by_name[c.of].type, of="") if c.type == "copy" else c for c in columns)
+
+
+def without_copies(x: torch.Tensor, columns: tuple[Column, ...]) -> torch.Tensor:
+    """Return rows with copies as rows of the model: a source that is missing has what a copy has."""
+    wide = [column for column in with_own_copies(columns) if column.width]
+    blocks = dict(zip([c.name for c in wide], x.split([c.width for c in wide], -1), strict=True))
+    for copy in (column for column in columns if column.type == "copy"):
+        blocks[copy.of] = torch.where(blocks[copy.of].isnan(), blocks[copy.name], blocks[copy.of])
+    return torch.cat([blocks[column.name] for column in columns if column.width], -1)
+
+
+def put_back(x: torch.Tensor, columns: tuple[Column, ...]) -> torch.Tensor:
+    """Return rows of the model with their copies."""
+    kept = [column for column in columns if column.width]
+    blocks = dict(zip([c.name for c in kept], x.split([c.width for c in kept], -1), strict=True))
+    return torch.cat([blocks[c.of or c.name] for c in columns if c.width or c.type == "copy"], -1)
+
+
 class Encoded:
     """A table for scikit-learn: numbers standardized on the training rows, levels one-hot, NaN where missing."""
 
@@ -106,9 +129,11 @@ def imputation_errors(filled: np.ndarray, truth: Encoded, rows: np.ndarray, hole
     return found
 
 
-def ours_filled(model: Any, x: torch.Tensor, truth: Encoded, generator: torch.Generator) -> np.ndarray:
+def ours_filled(
+    model: Any, x: torch.Tensor, columns: tuple[Column, ...], truth: Encoded, generator: torch.Generator
+) -> np.ndarray:
     """Return the mean of draws in the coordinates of `Encoded`."""
-    drawn = draw_imputations(model, x, N_DRAWS, generator=generator)
+    drawn = put_back(draw_imputations(model, without_copies(x, columns), N_DRAWS, generator=generator), columns)
     blocks, start = [], 0
     for column, (mean, std) in zip(truth.columns, truth.moments, strict=True):
         block = drawn[..., start : start + column.width].double()
@@ -121,8 +146,9 @@ def ours_filled(model: Any, x: torch.Tensor, truth: Encoded, generator: torch.Ge
     return torch.cat(blocks, 1).numpy()
 
 
-def impute_all(model: Any, x: torch.Tensor, truth: Encoded, train: torch.Tensor, test: torch.Tensor) -> dict[str, Any]:
-    """Return errors by rate and method: of numbers (squared, in variances) and of levels."""
+def impute_all(model: Any, x: torch.Tensor, columns: tuple[Column, ...], truth: Encoded, parts: Any) -> dict[str, Any]:
+    """Return errors by rate and method: of numbers (squared, in variances) and of levels; x has copies."""
+    train, _, test = parts
     generator = torch.Generator().manual_seed(7)
     imputers: dict[str, Any] = {
         "iterative": IterativeImputer(random_state=0),
@@ -146,7 +172,7 @@ def impute_all(model: Any, x: torch.Tensor, truth: Encoded, train: torch.Tensor,
             theirs = truth.x[test.numpy()].copy()
             for i, part in enumerate(truth.slices):
                 theirs[holes[:, i].numpy(), part] = np.nan
-            filled = {"harmonium": ours_filled(model, masked, truth, generator)}
+            filled = {"harmonium": ours_filled(model, masked, columns, truth, generator)}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 filled |= {name: imputer.transform(theirs) for name, imputer in imputers.items()}
@@ -186,14 +212,19 @@ def nats(model: Any, x: torch.Tensor, columns: tuple[Column, ...], truth: Encode
 
 
 def synthetic(model: Any, x: torch.Tensor, truth: Encoded, columns: tuple[Column, ...], train: Any) -> dict[str, Any]:
-    """Return the accuracy of a random forest that tells synthetic rows from rows of the table, and their moments."""
+    """Return the accuracy of a random forest that tells synthetic rows from rows of the table, and their moments.
+
+    Both have all columns of the table, copies (x has them) and all.
+    """
     generator = torch.Generator().manual_seed(11)
-    apart = table_machine(columns, 1)
+    wide = with_own_copies(columns)
+    apart = table_machine(wide, 1)
     start_mixture(apart, x[train], shrinkage=1.0)
     result: dict[str, Any] = {}
-    for name, machine in (("harmonium", model), ("independent columns", apart)):
-        drawn = draw_rows(machine, columns, len(x), generator=generator)
-        fake = Encoded(drawn, columns, train)
+    for name in ("harmonium", "independent columns"):
+        ours = name == "harmonium"
+        drawn = draw_rows(model if ours else apart, columns if ours else wide, len(x), generator=generator)
+        fake = Encoded(put_back(drawn, columns) if ours else drawn, wide, train)
         for i, (mean, std) in enumerate(truth.moments):  # on the scale of the table's rows
             own_mean, own_std = fake.moments[i]
             fake.x[:, fake.slices[i]] = (fake.x[:, fake.slices[i]] * own_std + own_mean - mean) / std
@@ -228,16 +259,16 @@ def measure(name: str, path: Path, seed: int, folder: Path) -> dict[str, Any]:
     model: Any = run.model()
     columns = run.data().columns
     table = read_columns(path)
-    x = encode(table, columns)
+    x, whole = encode(table, columns), encode(table, with_own_copies(columns))
     parts = split_indices(len(x), THREE_WAYS, generator=torch.Generator().manual_seed(seed))
-    truth = Encoded(x, columns, parts[0])
+    truth = Encoded(whole, with_own_copies(columns), parts[0])
     return {
         "seconds": seconds,
         "size": model.hidden.classes,
         "scores": run.evaluation(),
-        "imputation": impute_all(model, x, truth, parts[0], parts[2]),
+        "imputation": impute_all(model, whole, columns, truth, parts),
         "nats": nats(model, x, columns, truth, parts),
-        "synthetic": synthetic(model, x, truth, columns, parts[0]),
+        "synthetic": synthetic(model, whole, truth, columns, parts[0]),
     }
 
 

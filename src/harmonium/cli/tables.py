@@ -17,7 +17,7 @@ from harmonium.cli.signals import StopSignals
 from harmonium.data import decode, encode, read_columns
 from harmonium.data.column import Column
 from harmonium.data.csv_file import Table
-from harmonium.evaluation.imputation import completed, draw_imputations, impute
+from harmonium.evaluation.imputation import completed, draw_imputations, impute, with_followers
 from harmonium.evaluation.row_scores import score_rows
 from harmonium.models import RBM
 from harmonium.models.observed import observed_hidden_mean
@@ -55,14 +55,15 @@ def impute_command(
         rbm, columns, table, x = opened(run, file, show.warn)
         generator = torch.Generator().manual_seed(seed)
         path = target(output, file, "imputed")
-        n_holes = sum(bool(cell is None) for column in columns if column.width for cell in table[column.name])
+        modeled = [column.name for column in columns if column.width or column.type == "copy"]
+        n_holes = sum(cell is None for name in modeled if name in table for cell in table[name])
         if multiple:
             drawn = draw_imputations(rbm, x, multiple, generator=generator)
             tables = [filled_table(table, decode(rows, columns)) for rows in drawn]
             numbers = [i + 1 for i in range(multiple) for _ in x]
             write_cells({"imputation": numbers} | {name: [c for t in tables for c in t[name]] for name in table}, path)
         else:
-            filled = impute(rbm, x, columns, n_draws=draws, generator=generator)
+            filled = with_followers(table, impute(rbm, x, columns, n_draws=draws, generator=generator), columns)
             write_cells(completed(table, filled), path)
             sure = path.with_name(f"{path.stem}-uncertainty.csv")
             cells = [asdict(cell) | {"row": cell.row + 1, "std": _short(cell.std)} for cell in filled]
@@ -133,7 +134,8 @@ def transform_command(
 def opened(folder: Path, file: Path, warn: Callable[[str], None]) -> tuple[RBM, tuple[Column, ...], Table, Tensor]:
     """Return the model of a run on a table, its columns, the cells of a file, and its encoded rows.
 
-    A column that the file does not have is missing in all rows, a level that was never seen in its row.
+    A column that the file does not have, in other words neither, is missing in all rows, a level that was never seen in
+    its row.
     """
     run = Run.open(folder)
     data = run.outline.data
@@ -143,7 +145,9 @@ def opened(folder: Path, file: Path, warn: Callable[[str], None]) -> tuple[RBM, 
     if not file.is_file():
         raise ValueError(f"There is no file {file}.")
     table = read_columns(file)
-    n, wanted = len(next(iter(table.values()))), [column.name for column in data.columns if column.width]
+    n = len(next(iter(table.values())))
+    told = {copy.of for copy in data.columns if copy.type == "copy" and copy.name in table}
+    wanted = [column.name for column in data.columns if column.width or column.type == "copy"]
     if not any(name in table for name in wanted):
         raise ValueError(
             f"{file} has none of the columns that {folder} has learned: {', '.join(map(repr, wanted[:6]))}"
@@ -152,7 +156,8 @@ def opened(folder: Path, file: Path, warn: Callable[[str], None]) -> tuple[RBM, 
         )
     for column in data.columns:
         if column.width and column.name not in table:
-            warn(f"{file} has no column {column.name!r}: taken as missing in all rows.")
+            if column.name not in told:
+                warn(f"{file} has no column {column.name!r}: taken as missing in all rows.")
             table[column.name] = [None] * n
     return model, data.columns, table, encode(table, data.columns, on_unseen=warn).to(model.weight)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -13,9 +14,11 @@ from torch import Tensor
 Value = str | int | float | bool | datetime.datetime
 """A cell of a table; a missing cell is None."""
 
+Cells = Sequence[Value | None]
+
 NUMERIC = ("real", "positive", "count", "date")
 LISTED = ("binary", "categorical", "ordinal")
-LEFT_OUT = ("constant", "identifier", "empty", "skip")
+LEFT_OUT = ("constant", "identifier", "empty", "skip", "copy")
 COLUMN_TYPES = (*NUMERIC, *LISTED, *LEFT_OUT)
 
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -38,8 +41,8 @@ class Column:
     multiples of `step` in the last decimal: decoded values keep to them. `quantiles` are those of the training values
     at the shares `Φ(KNOTS)`, for rows drawn to be distributed alike. Columns with `levels` become one 0/1 value
     (`binary`: the index into the two) or a one-hot block (`categorical`, `ordinal`).
-    `constant`, `identifier`, `empty` and `skip` columns are not modeled. `note` says why, `place` where the
-    column stands in the file.
+    `constant`, `identifier`, `empty` and `skip` columns are not modeled, nor is a `copy`, whose levels stand for those
+    of the column `of` in their order. `note` says why, `place` where the column stands in the file.
 
     >>> Column("color", "categorical", ("blue", "green", "red")).width
     3
@@ -61,6 +64,7 @@ class Column:
     quantiles: tuple[float, ...] = ()
     note: str = ""
     place: int = 0
+    of: str = ""
 
     def __post_init__(self) -> None:
         if self.type not in COLUMN_TYPES:

@@ -11,9 +11,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from harmonium.data.column import COLUMN_TYPES, EPOCH, KNOTS, LEFT_OUT, LISTED, NUMERIC, Column, Value, raised
-
-Cells = Sequence[Value | None]
+from harmonium.data.column import COLUMN_TYPES, EPOCH, KNOTS, LEFT_OUT, LISTED, NUMERIC, Cells, Column, Value, raised
+from harmonium.data.copies import with_copies
 
 MAX_ORDINAL, MAX_LEVELS = 12, 100
 """The most distinct whole numbers that are taken for an order of levels, and texts for categories."""
@@ -38,8 +37,8 @@ def infer_columns(
     """Return the columns of a table, with the types of `types` where it names them, else as `infer_type` says.
 
     Types, levels and ranges come from all rows; scales, means and standard deviations from `rows` only (the training
-    split). Numbers come first, whatever their `place` in the file. Columns that cannot be modeled are there too, as
-    `constant`, `identifier`, `empty` or `skip`.
+    split). Numbers come first, whatever their `place` in the file. Columns that are not modeled are there too, as
+    `constant`, `identifier`, `empty`, `skip` or `copy` (`with_copies`).
     """
     types = dict(types or {})
     unknown = [name for name in types if name not in table]
@@ -53,6 +52,7 @@ def infer_columns(
         raise ValueError("the table has one row: there is nothing to learn how values differ from. Give more rows.")
     if all(column.type in LEFT_OUT for column in columns):
         raise ValueError("all columns are left out: nothing is left to model.")
+    columns = with_copies(columns, table, types)
     return tuple(sorted(columns, key=lambda column: (not column.is_numeric, column.place)))
 
 
@@ -60,6 +60,10 @@ def fit_column(name: str, cells: Cells, given: str | None = None, rows: Sequence
     """Return one column, of the given type or of the one that its cells suggest."""
     if given is not None and given not in COLUMN_TYPES:
         raise ValueError(f"the type of column {name!r} must be one of {', '.join(COLUMN_TYPES)}. Got {given!r}.")
+    if given == "copy":
+        raise ValueError(
+            f"column {name!r} cannot be told to be a copy: copies are found. Choose its own type, or skip."
+        )
     if given in LEFT_OUT:
         return Column(name, given, note="as told")
     cells, note = without_sentinels(cells)

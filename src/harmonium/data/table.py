@@ -12,11 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harmonium.data.column import EPOCH, Column, Value
+from harmonium.data.column import EPOCH, Cells, Column, Value
+from harmonium.data.copies import agreed, renamed
 from harmonium.data.csv_file import Table, read_csv
 from harmonium.data.extras import require
 from harmonium.data.gate import check_file, check_unpacked
-from harmonium.data.infer import Cells, as_numbers, infer_columns
+from harmonium.data.infer import as_numbers, infer_columns
 
 CELL = 32
 """About how many bytes a cell of a Parquet file takes once it is read."""
@@ -90,10 +91,13 @@ def encode(
 ) -> Tensor:
     """Return float64 `(n, Σ width)`: for each column a number on its scale, 0/1, or a one-hot block.
 
-    Missing cells are NaN, all along their block. A level that was never seen is an error, or missing where `on_unseen`
-    is told of it.
+    Missing cells are NaN, all along their block, unless a copy of the column has them. A level that was never seen is
+    an error, or missing where `on_unseen` is told of it; so is a copy that contradicts its source.
     """
     blocks = []
+    copies = {column.name: column for column in columns if column.type == "copy" and column.name in table}
+    known = {name: seen(copy, table[name], on_unseen) for name, copy in copies.items()}
+    table = agreed({**table, **known}, columns, on_trouble=on_unseen)
     for column in columns:
         if not column.width:
             continue
@@ -133,7 +137,8 @@ def decode(x: Tensor, columns: Sequence[Column]) -> Table:
     """Return the cells that `x` encodes, in the order of the file: the inverse of `encode`, up to rounding.
 
     Numbers have the rounding of the data and lie in their range; of a binary value it is the nearer level, of a one-hot
-    block the largest; NaN is missing. Constants are put back; identifiers and what else is left out are not there.
+    block the largest; NaN is missing. Constants and copies are put back; identifiers and what else is left out are not
+    there.
     """
     kept = [column for column in columns if column.width]
     width = sum(column.width for column in kept)
@@ -155,6 +160,10 @@ def decode(x: Tensor, columns: Sequence[Column]) -> Table:
             codes = (block[:, 0] > 0.5).long() if column.type == "binary" else block.argmax(1)
             cells = [column.levels[min(code, len(column.levels) - 1)] for code in codes.tolist()]
         table[column.name] = [None if gone else cell for gone, cell in zip(missing, cells, strict=True)]
+    by_name = {column.name: column for column in columns}
+    for copy in (column for column in columns if column.type == "copy"):
+        down, _ = renamed(copy, by_name[copy.of])
+        table[copy.name] = [None if cell is None else down[str(cell)] for cell in table[copy.of]]
     places = {column.name: column.place for column in columns}
     return dict(sorted(table.items(), key=lambda item: places[item[0]]))
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harmonium.data.column import Column, Value
+from harmonium.data.copies import agreed
 from harmonium.data.csv_file import Table
 from harmonium.data.table import decode
 from harmonium.models import RBM
@@ -88,6 +89,21 @@ def _cells(column: Column, drawn: Tensor, rows: list[int]) -> list[Filled]:
 def _as_values(column: Column, x: Tensor) -> list[Value]:
     cells = decode(column.forward(x)[:, None], [column])[column.name]
     return [cell for cell in cells if cell is not None]
+
+
+def with_followers(table: Table, filled: Sequence[Filled], columns: Sequence[Column]) -> list[Filled]:
+    """Return the filled cells of a table and those that follow from them or from known ones: copies, and what copies
+    tell. They are as sure as what they follow from."""
+    found = {(cell.row, cell.column): cell for cell in filled}
+    whole = agreed(completed(table, filled), columns, on_trouble=lambda text: None)
+    for copy in (column for column in columns if column.type == "copy"):
+        for name, other in ((copy.of, copy.name), (copy.name, copy.of)):
+            for row, (old, new) in enumerate(zip(table.get(name, ()), whole.get(name, ()), strict=True)):
+                if old is None and new is not None and (row, name) not in found:
+                    behind = found.get((row, other))
+                    sure = 1.0 if behind is None else behind.probability
+                    found[row, name] = Filled(row, name, new, probability=sure)
+    return sorted(found.values(), key=lambda cell: cell.row)
 
 
 def completed(table: Table, filled: Sequence[Filled]) -> Table:
