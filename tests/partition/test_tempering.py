@@ -10,8 +10,10 @@ import torch
 
 import harmonium as hm
 from harmonium.draws import draw_normal, draw_uniform
-from harmonium.partition.mbar import mbar
-from harmonium.partition.tempering import Ladders, ladder_doubts
+from harmonium.partition.ladders import Ladders
+from harmonium.partition.mbar import jackknifed_mbar, mbar
+from harmonium.partition.rungs import rungs_again
+from harmonium.partition.tempering import ladder_doubts
 from harmonium.testing import scatter
 from harmonium.testing.contract import normal_quantile
 
@@ -49,11 +51,59 @@ def test_mbar_of_merged_samples(generator: torch.Generator, monkeypatch: pytest.
     assert abs(mbar(slope, betas)[-1].item() - whole) > 0.01  # the control
 
 
+def test_jackknife_leaves_out_groups_of_chains(generator: torch.Generator) -> None:
+    slope, betas = shifted_gaussians(2.0, 4, 40 * 6, generator)
+    chains = slope.unflatten(1, (40, 6))
+    value, error = jackknifed_mbar(chains, betas, 3)
+    assert value == pytest.approx(mbar(slope, betas)[-1].item(), abs=1e-7)
+    groups = [torch.arange(6) % 3 != i for i in range(3)]
+    left = torch.stack([mbar(chains[:, :, keep].flatten(1), betas)[-1] for keep in groups])
+    assert error == pytest.approx(math.sqrt(2 / 3 * (left - left.mean()).square().sum().item()), rel=1e-5)
+    together = chains[:, :, :1].expand(-1, -1, 6)
+    assert jackknifed_mbar(together, betas, 3)[1] < 1e-6 < error  # the control: chains that agree
+
+
+def test_laws_that_hardly_overlap_are_solved(generator: torch.Generator) -> None:
+    """Five standard deviations apart, where whole steps of Newton from far away do not end: the equations hold."""
+    slope, betas = shifted_gaussians(5.0, 2, 500, generator)
+    exponent = -slope.flatten()[:, None] * betas
+
+    def unsolved(c: torch.Tensor) -> float:
+        weights = (exponent - (exponent - c).logsumexp(1, keepdim=True)).exp().sum(0) / 500
+        return (weights.log() - c).abs().max().item()
+
+    found = mbar(slope, betas)
+    assert unsolved(found) < 1e-7
+    assert unsolved(found + torch.tensor([0.0, 0.5])) > 1e-5  # the control
+
+
 def test_mbar_of_two_laws_is_bennett(generator: torch.Generator) -> None:
     from harmonium.partition.bennett import bennett
 
     slope, betas = shifted_gaussians(1.5, 2, 300, generator)
     assert mbar(slope, betas)[-1].item() == pytest.approx(bennett(-slope[0], slope[1])[0], abs=1e-7)
+
+
+def test_rungs_find_a_transition() -> None:
+    """`log Z = log(1 + e^{a(β - b)})`: all of the change is at b, and the length `∫ √Var U dβ` is π for large a.
+
+    Three rounds of exact means bring rungs there, where the pilot's neighbors would not trade.
+    """
+    a, b = 50.0, 0.93
+
+    def energy(betas: torch.Tensor) -> torch.Tensor:
+        return -a * torch.sigmoid(a * (betas - b))
+
+    def gaps(betas: torch.Tensor) -> torch.Tensor:
+        return (betas.diff() * -energy(betas).diff()).sqrt()
+
+    betas = torch.linspace(0, 1, 3, dtype=torch.float64)
+    assert gaps(betas).max() > 4.8  # the control: erfc(2.4) of the trades happen, one in 1,400
+    for _ in range(3):
+        betas = rungs_again(betas, energy(betas))
+    assert betas[0] == 0 and betas[-1] == 1 and bool((betas.diff() > 0).all())
+    assert gaps(betas).max() < 1.3  # one in three
+    assert 5 <= len(betas) <= 7  # π strides, rounded up, and what the rungs of before leave
 
 
 def test_tempering_holds_the_exact_value(generator: torch.Generator) -> None:
@@ -65,7 +115,7 @@ def test_tempering_holds_the_exact_value(generator: torch.Generator) -> None:
     assert found.kind == "tempering" and found.trusted
     assert abs(found.value - exact) < 9 * found.error + 1e-6  # Student's law of 15 degrees of freedom: under 1e-6
     assert found.at_least <= exact <= found.at_most
-    assert calls[-1][0] == calls[-1][1] == len(calls)
+    assert calls == sorted(calls) and calls[-1] == (200, 200)
 
 
 def test_ladders_that_disagree_or_do_not_travel_say_so(generator: torch.Generator) -> None:

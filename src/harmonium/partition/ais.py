@@ -243,7 +243,7 @@ def kept_state(
         return as_state(samples, "x")
     sampler = Gibbs(clamp={path.model.data_layer: True})
     state = sampler.init(path.model, samples, generator=generator)
-    kept = [name for block in path.kept for name in block]
+    kept = path.kept_layers()
     for _ in range(n_steps if len(kept) > 1 else 0):
         state, _ = sampler.step(path.model, state, generator=generator)
     return {name: state[name] for name in kept}

@@ -2,70 +2,92 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 _TOLERANCE = 1e-9
-_MOST = 2**20  # numbers in the table of samples and laws
+_MOST = 2**18  # numbers in the table of samples and laws
+_MOST_STEPS, _MOST_HALVINGS = 100, 30
 
 
-def mbar(slope: Tensor, betas: Tensor, start: Tensor | None = None) -> Tensor:
+def mbar(slope: Tensor, betas: Tensor) -> Tensor:
     """Return `log Z_k - log Z_0` of laws `p_k ∝ e^{-E_0(x) - β_k U(x)}` (Shirts and Chodera 2008, eq. 11).
 
     `slope` are the U of samples of each law, `(n_betas, n_samples)`. The multistate estimate solves
 
         c_k = log Σ_n e^{-β_k U_n} / Σ_j N e^{-c_j - β_j U_n}  over the samples n of all laws,
 
-    the least variance that weights of all samples can have. It starts from the trapezium rule for `dc/dβ = -⟨U⟩` and
-    takes Newton's steps on the gradient `N (1 - Σ_n W_nk)` of the convex function behind it, or a round of the equation
-    as it stands where such a step would make the gradient larger. A sample enters by its U alone, whatever its law: of
-    very many, neighbors in U are merged, with their mean and their number m_n as a weight.
+    the least variance that weights of all samples can have. This is the minimum of the convex function
+
+        Σ_n log Σ_j N e^{-c_j - β_j U_n} + N Σ_k c_k,
+
+    found by Newton's steps from the trapezium rule for `dc/dβ = -⟨U⟩`, each halved until the function falls: where laws
+    hardly overlap, a whole step goes far beyond. A sample enters by its U alone, whatever its law: of very many,
+    neighbors in U are merged, with their mean and their number m_n as a weight.
 
     >>> mbar(torch.zeros(2, 3), torch.tensor([0.0, 1.0])).abs().tolist()    # U = 0: all Z are the same
     [0.0, 0.0]
     """
-    u, beta, n = slope.double(), betas.double(), slope.shape[1]
-    merged, count = _merged(u.flatten(), max(1, _MOST // len(beta)))
-    exponent, count = -merged[:, None] * beta, count[:, None]
-    log_n = torch.full_like(beta, n).log()
-    if start is None:
-        mean = u.mean(1)
-        start = torch.cat([beta.new_zeros(1), -(beta.diff() * (mean[1:] + mean[:-1]) / 2).cumsum(0)])
-    c = start.double()
-    gradient, weights = _gradient(exponent, count, log_n, c)
-    for _ in range(100):
-        if gradient.abs().max() <= _TOLERANCE * u.numel() * len(beta):
-            break
+    u, place = _merged(slope.double().flatten(), max(1, _MOST // len(betas)))
+    return _solved(u, place.bincount().double(), betas.double(), _trapezium(slope.double(), betas.double()))
+
+
+def jackknifed_mbar(slope: Tensor, betas: Tensor, n_groups: int) -> tuple[float, float]:
+    """Return `log Z - log Z_0` of the last law by `mbar`, and its standard error.
+
+    `slope` is `(n_betas, n_steps, n_chains)`: as many chains at a time are left out as make `n_groups` groups of them.
+    """
+    u, place = _merged(slope.double().flatten(), max(1, _MOST // len(betas)))
+    group = torch.arange(slope.shape[2]) % n_groups
+    pair = place.reshape(slope.shape) * n_groups + group
+    counts = pair.flatten().bincount(minlength=len(u) * n_groups).reshape(len(u), n_groups).double()
+    whole, beta = counts.sum(1), betas.double()
+    c = _solved(u, whole, beta, _trapezium(slope.flatten(1).double(), beta))
+    values = torch.stack([_solved(u, whole - own, beta, c)[-1] for own in counts.t()])
+    return c[-1].item(), math.sqrt((1 - 1 / n_groups) * (values - values.mean()).square().sum().item())
+
+
+def _solved(u: Tensor, count: Tensor, beta: Tensor, start: Tensor) -> Tensor:
+    """Return c for the values u, each of which stands for so many samples, as many of every law."""
+    n = count.sum() / len(beta)
+    exponent, count, log_n, c = -u[:, None] * beta, count[:, None], n.log(), start
+    value, weights = _at(exponent, count, log_n, c)
+    for _ in range(_MOST_STEPS):
         n_weights = weights * n  # (n_samples, n_betas)
+        gradient = n - (n_weights * count).sum(0)
+        if gradient.abs().max() <= _TOLERANCE * n * len(beta) ** 2:
+            break
         hessian = torch.diag((count * n_weights).sum(0)) - n_weights.t() @ (count * n_weights)
-        step = torch.linalg.lstsq(hessian[1:, 1:], gradient[1:, None]).solution[:, 0]
-        new = c - torch.cat([step.new_zeros(1), step])
-        new_gradient, new_weights = _gradient(exponent, count, log_n, new)
-        if not bool(new_gradient.isfinite().all()) or new_gradient.norm() >= gradient.norm():
-            new = _updated(exponent, count, log_n, c)
-            new_gradient, new_weights = _gradient(exponent, count, log_n, new)
-        c, gradient, weights = new, new_gradient, new_weights
-    return c - c[0]
+        step = torch.cat([c.new_zeros(1), torch.linalg.lstsq(hessian[1:, 1:], gradient[1:, None]).solution[:, 0]])
+        for _ in range(_MOST_HALVINGS):
+            new_value, new_weights = _at(exponent, count, log_n, c - step)
+            if new_value <= value - 1e-4 * (gradient @ step):
+                break
+            step = step / 2
+        else:  # all that is left is rounding
+            break
+        c, value, weights = c - step, new_value, new_weights
+    return c
+
+
+def _at(exponent: Tensor, count: Tensor, log_n: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the convex function at c and the weights `W_nk = e^{-c_k - β_k U_n} / Σ_j N e^{-c_j - β_j U_n}`."""
+    own = exponent - c
+    mixture = own.logsumexp(1, keepdim=True) + log_n
+    return (count * mixture).sum() + log_n.exp() * c.sum(), (own - mixture).exp()
+
+
+def _trapezium(slope: Tensor, beta: Tensor) -> Tensor:
+    mean = slope.mean(1)
+    return torch.cat([beta.new_zeros(1), -(beta.diff() * (mean[1:] + mean[:-1]) / 2).cumsum(0)])
 
 
 def _merged(u: Tensor, n_most: int) -> tuple[Tensor, Tensor]:
-    """Return at most about `n_most` values and how many of u each stands for, its neighbors in the order of size."""
+    """Return at most about `n_most` means of neighbors in the order of size, and for each of u its place among them."""
     n_each = -(-len(u) // n_most)
-    if n_each == 1:
-        return u, torch.ones_like(u)
-    ordered, place = u.sort().values, torch.arange(len(u)) // n_each
+    place = torch.empty(len(u), dtype=torch.int64)
+    place[u.argsort()] = torch.arange(len(u)) // n_each
     count = place.bincount().to(u)
-    return torch.zeros_like(count).index_add_(0, place, ordered) / count, count
-
-
-def _updated(exponent: Tensor, count: Tensor, log_n: Tensor, c: Tensor) -> Tensor:
-    mixture = (exponent + log_n - c).logsumexp(1, keepdim=True)
-    new = (exponent - mixture + count.log()).logsumexp(0)
-    return new - new[0]
-
-
-def _gradient(exponent: Tensor, count: Tensor, log_n: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `N (1 - Σ_n m_n W_nk)` and the weights `W_nk = e^{-c_k - β_k U_n} / Σ_j N e^{-c_j - β_j U_n}`."""
-    mixture = (exponent + log_n - c).logsumexp(1, keepdim=True)
-    weights = (exponent - c - mixture).exp()
-    return log_n.exp() * (1 - (weights * count).sum(0)), weights
+    return torch.zeros_like(count).index_add_(0, place, u) / count, place

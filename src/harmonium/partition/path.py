@@ -54,6 +54,10 @@ class MachinePath:
         self.kept = [block for block in model.blocks() if block != self.summed]
         self.gating = model.graph.summation(self.summed) if self.summed and self.summed == model.graph.joint else None
 
+    def kept_layers(self) -> list[str]:
+        """Return the layers that are kept."""
+        return [name for block in self.kept for name in block]
+
     def log_z0(self) -> float:
         """Return log Z at β = 0, `Σ A(r)`."""
         return self.group_log_z0()[0].item()
@@ -77,7 +81,7 @@ class MachinePath:
 
     def point(self, state: State) -> PathPoint:
         """Return a point of the path at these values of the kept layers."""
-        kept = {name: state[name] for block in self.kept for name in block}
+        kept = {name: state[name] for name in self.kept_layers()}
         linear = self.model.interaction(kept) - self._at(0.0, _rows(kept)).reference_interaction(kept)
         if self.gating is not None:
             return PathPoint(kept, {}, linear, gate_fields(self.model, self.gating, kept))

@@ -18,9 +18,13 @@ def adapted_betas(path: Path, n_betas: int, *, generator: torch.Generator | None
     The weights gain the least variance when the temperatures cut the path into steps of equal thermodynamic length
     (Gelman and Meng 1998).
     """
-    probes, length = thermodynamic_length(path, generator=generator)
+    return at_equal_lengths(*thermodynamic_length(path, generator=generator), n_betas)
+
+
+def at_equal_lengths(probes: Tensor, length: Tensor, n_betas: int) -> Tensor:
+    """Return `n_betas` inverse temperatures from 0 to 1 that cut a length, known at the probes, into equal parts."""
     targets = torch.linspace(0.0, length[-1].item(), n_betas, dtype=torch.float64)
-    right = torch.searchsorted(length, targets).clamp(1, _N_PROBES - 1)
+    right = torch.searchsorted(length, targets).clamp(1, len(probes) - 1)
     share = (targets - length[right - 1]) / (length[right] - length[right - 1])
     betas = probes[right - 1] + share * (probes[right] - probes[right - 1])
     betas[0], betas[-1] = 0.0, 1.0
