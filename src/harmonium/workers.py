@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from importlib import import_module
 
 import torch
 from torch import Tensor, distributed
@@ -174,7 +175,8 @@ def joined() -> Iterator[None]:
         yield
         return
     on_gpus = torch.cuda.is_available() and distributed.is_nccl_available()
-    with _in_words("start"):
+    import_module("torch.distributed.nn")  # first: else its default arguments keep the group, and its threads, to the end
+    with in_words("start"):
         backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
         distributed.init_process_group(backend, timeout=timedelta(seconds=time_limit()))
     try:
@@ -212,15 +214,20 @@ def time_limit() -> float:
 def add_up(x: Tensor) -> Tensor:
     """Add up the tensors of all workers, in place: each gets the same bits."""
     if world() > 1:
-        with _in_words("add up gradients"):
+        with in_words("add up gradients"):
             distributed.all_reduce(x)
     return x
+
+
+def agreed(here: bool) -> bool:
+    """Return whether it is so for all workers."""
+    return int(add_up(torch.tensor(int(here)))) == world()
 
 
 def meet() -> None:
     """Wait until all workers have come here."""
     if world() > 1:
-        with _in_words("meet the others"):
+        with in_words("meet the others"):
             distributed.barrier()
 
 
@@ -235,7 +242,7 @@ def gather(x: Tensor, *, axis: int = 0, lengths: list[int] | None = None) -> Ten
     if lengths is None:
         lengths = gather(torch.tensor([x.shape[axis]]), lengths=[1] * n).tolist()
     x = x.movedim(axis, 0).contiguous()
-    with _in_words("gather rows"):
+    with in_words("gather rows"):
         longest = max(lengths)
         padded = torch.cat([x, x.new_zeros(longest - len(x), *x.shape[1:])])
         as_bytes = padded.view(torch.uint8) if padded.dtype is torch.bool else padded
@@ -305,7 +312,7 @@ def spread(tensors: Mapping[str, Tensor]) -> None:
     """Give all workers the values that the first one has, in place."""
     if world() > 1:
         values = [value.detach() for value in tensors.values()]
-        with _in_words("take over the parameters"):
+        with in_words("take over the parameters"):
             for dtype in dict.fromkeys(value.dtype for value in values):
                 some = [value for value in values if value.dtype is dtype]
                 flat = torch.cat([value.reshape(-1) for value in some])
@@ -348,11 +355,11 @@ def _short(value: object) -> str:
 
 
 @contextmanager
-def _in_words(what: str) -> Iterator[None]:
+def in_words(what: str) -> Iterator[None]:
     """Say what a worker waited for when the group falls apart."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         if isinstance(error, WorkersApartError):
             raise
         here = f"Worker {os.environ.get('RANK', '?')} of {os.environ.get('WORLD_SIZE', '?')}"

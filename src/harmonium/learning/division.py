@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -76,11 +77,11 @@ class Division:
             batch_size=training.batch_size,
             place=[training.epoch, training.update, training.position],
             data={name: (*x.shape, x.dtype) for name, x in training.batches.columns.items()} or len(training.batches),
+            random_state="none" if training.generator is None else training.generator.get_state(),
         )
         if training.generator is None:
             seed = int(draw_integers(2**62, (1,)))
             training.generator = torch.Generator().manual_seed(int(workers.from_first(str(seed))))
-        self.require_same_draws(training)
         workers.spread(dict(training.model.state_dict()))
         workers.spread({str(i): p for i, p in enumerate(training.objective.parameters())})
 
@@ -125,8 +126,7 @@ class Division:
         if not self.divides:
             for part in (*parts[:-1], parts[-1][len(signs) - len(measured) :]):
                 part.div_(self.n)
-        flat = self._sum(parts)
-        *gradients, tail = flat.split([len(part) for part in parts])
+        *gradients, tail = self._sum(parts)
         found = tail.tolist()
         for p, gradient, sign in zip(learning, gradients, found, strict=False):
             p.grad = _like(gradient, p) if sign else None
@@ -134,12 +134,15 @@ class Division:
         self.wish = False
         self.measured = dict(zip(measured, found[len(learning) + 2 :], strict=True))
 
-    def _sum(self, parts: list[Tensor]) -> Tensor:
-        """Return the sum over workers of tensors one after the other: by shared memory, or else by the group."""
-        n = sum(len(part) for part in parts)
-        if n != self._length:
-            self._length, self._shared = n, SharedSum.of(n, parts)
-        return workers.add_up(torch.cat(parts)) if self._shared is None else self._shared(parts)
+    def _sum(self, parts: list[Tensor]) -> Sequence[Tensor]:
+        """Return the sum over workers of each tensor: by shared memory, in place, or else by the group in one buffer."""
+        sizes = [len(part) for part in parts]
+        if sum(sizes) != self._length:
+            self._length, self._shared = sum(sizes), SharedSum.of(sum(sizes), parts)
+        if self._shared is None:
+            return workers.add_up(torch.cat(parts)).split(sizes)
+        self._shared(parts)
+        return parts
 
     def agreed(self, wish: bool) -> bool:
         """Return whether somebody wishes it, asked of all at once; for what happens once an epoch."""
