@@ -4,8 +4,9 @@
     python -m benchmarks.scale same speed --repeats 3
     python -m benchmarks.scale kills --n 20
 
-Workers have one thread each. Times are medians; beside the wall clock stands the time of the processor that the busiest
-worker took, which a machine with other work disturbs less. Kills and silence: `scale_faults`; memory, likelihoods and
+Workers have one thread each. One worker, two, and two threads in one process take turns; times are medians. Beside the
+wall clock stands the time of the processor that the busier of two took, and how many seconds of it anybody else had
+while two were at work: without such others that is about 0. Kills and silence: `scale_faults`; memory, likelihoods and
 precision: `scale_limits`.
 """
 
@@ -25,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed.nn  # before there is a group, which its default arguments would keep to the end
 from torch import distributed, multiprocessing
 
 import harmonium as hm
@@ -83,13 +85,13 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def _worker(rank: int, world: int, meeting: str, part: str, threads: int, repeats: int) -> None:
-    torch.set_num_threads(threads)
+def _worker(rank: int, world: int, meeting: str, part: str, repeats: int) -> None:
+    torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world)}
     if world > 1:
         limit = timedelta(seconds=300)
         distributed.init_process_group("gloo", f"file://{meeting}", timeout=limit, rank=rank, world_size=world)
-    found: dict[str, list[list[float]]] | dict[str, list[float]] = {}
+    found: dict[str, list[float]]
     if part == "same":
         rules = {"CD-1": hm.CD(), "PCD-1": hm.PCD(n_chains=100), "tempered PCD-1": hm.TemperedPCD(n_chains=100)}
         states = {name: contrastive(rule, 1, 512) for name, rule in rules.items()}
@@ -97,17 +99,45 @@ def _worker(rank: int, world: int, meeting: str, part: str, threads: int, repeat
     elif part == "sums":
         found = {str(n): sums(n) for n in (1, 784 * 500 + 784 + 500)}
     else:
-        for name, work in SPEED.items():
-            work()
-            times = [timed(work) for _ in range(repeats)]
-            cpu = workers.gather(torch.tensor([[t[1]] for t in times], dtype=torch.float64).T) if world > 1 else None
-            busiest = [t[1] for t in times] if cpu is None else cpu.amax(0).tolist()
-            found[name] = [statistics.median(t[0] for t in times), statistics.median(busiest)]
+        found = {name: in_turn(work, repeats) for name, work in SPEED.items()}
     if rank == 0:
         Path(f"{meeting}.json").write_text(json.dumps(found))
     if world > 1:
         workers.meet()
         distributed.destroy_process_group()
+
+
+def in_turn(work: Callable[[], object], repeats: int) -> list[float]:
+    """Return the median seconds of one worker, of two, of two threads; processor time of one, of two; that of others."""
+    rounds = []
+    for _ in range(repeats + 1):  # the first warms up
+        one = _by_first(work, threads=1)
+        workers.meet()
+        before = _busy()
+        wall, cpu = timed(work)
+        workers.meet()
+        cpus = workers.gather(torch.tensor([cpu], dtype=torch.float64), lengths=[1, 1])
+        others = _busy() - before - float(cpus.sum())
+        rounds.append([one[0], wall, _by_first(work, threads=2)[0], one[1], float(cpus.max()), others])
+    return [statistics.median(column) for column in zip(*rounds[1:], strict=True)]
+
+
+def _by_first(work: Callable[[], object], threads: int) -> tuple[float, float]:
+    """Return the times of some work that the first worker does by itself, while the other waits."""
+    times = 0.0, 0.0
+    if workers.is_first():
+        torch.set_num_threads(threads)
+        with workers.alone():
+            times = timed(work)
+        torch.set_num_threads(1)
+    workers.meet()
+    return times
+
+
+def _busy() -> float:
+    """Return the seconds that the processors of this machine have worked, for anybody; Linux tells."""
+    numbers = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return (sum(numbers) - numbers[3] - numbers[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def sums(n: int, repeats: int = 200) -> list[float]:
@@ -122,11 +152,11 @@ def sums(n: int, repeats: int = 200) -> list[float]:
     return times
 
 
-def in_group(world: int, part: str, *, threads: int = 1, repeats: int = 1) -> dict[str, list[float]]:
+def in_group(world: int, part: str, *, repeats: int = 1) -> dict[str, list[float]]:
     """Let so many workers do a part and return what the first found."""
     with tempfile.TemporaryDirectory() as folder:
         meeting = f"{folder}/meeting"
-        multiprocessing.spawn(_worker, (world, meeting, part, threads, repeats), world)
+        multiprocessing.spawn(_worker, (world, meeting, part, repeats), world)
         return json.loads(Path(f"{meeting}.json").read_text())
 
 
@@ -145,15 +175,14 @@ def same() -> None:
 
 def speed(repeats: int) -> None:
     """Print the times of two workers beside one, and beside two threads in one process."""
-    one, two = in_group(1, "speed", repeats=repeats), in_group(2, "speed", repeats=repeats)
-    threads = in_group(1, "speed", threads=2, repeats=repeats)
-    for name, (wall, cpu) in one.items():
+    found = in_group(2, "speed", repeats=repeats)
+    for name, (one, two, threads, cpu, busier, others) in found.items():
         print(
-            f"{name}: one worker {wall:.2f} s; two {two[name][0]:.2f} s, {wall / two[name][0]:.2f} times as fast "
-            f"(by processor time {cpu / two[name][1]:.2f}); two threads {wall / threads[name][0]:.2f}"
+            f"{name}: one worker {one:.3f} s; two {two:.3f} s, {one / two:.2f} times as fast (by processor time "
+            f"{cpu / busier:.2f}; others {others:.2f} s); two threads {one / threads:.2f}"
         )
     (latency, _), (shared, group) = in_group(2, "sums").values()
-    alone, together = (times[next(iter(SPEED))][0] / 117 for times in (one, two))
+    alone, together = (seconds / 117 for seconds in found[next(iter(SPEED))][:2])
     print(
         f"the model: an update of {1e3 * alone:.2f} ms alone takes two {1e3 * alone / 2:.2f} + {1e3 * shared:.2f} ms "
         f"to add up = {1e3 * (alone / 2 + shared):.2f} ms; measured {1e3 * together:.2f}. To add up one number takes "

@@ -252,7 +252,7 @@ def gather(x: Tensor, *, axis: int = 0, lengths: list[int] | None = None) -> Ten
     return joined_parts.view(x.dtype).movedim(0, axis)
 
 
-def gather_all(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def gather_all(state: Mapping[str, Tensor], *, lengths: list[int] | None = None) -> dict[str, Tensor]:
     """Return the rows of each tensor of a state, of all workers; tensors of one type travel together."""
     result: dict[str, Tensor] = {}
     ordered = dict(sorted(state.items()))  # a state that was read from a file may be in any order
@@ -260,7 +260,7 @@ def gather_all(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         some = {name: value for name, value in ordered.items() if value.dtype is dtype}
         widths = [value.shape[1:].numel() for value in some.values()]
         flat = [value.reshape(len(value), width) for value, width in zip(some.values(), widths, strict=True)]
-        rows = gather(torch.cat(flat, dim=1))
+        rows = gather(torch.cat(flat, dim=1), lengths=lengths)
         for (name, value), part in zip(some.items(), rows.split(widths, dim=1), strict=True):
             result[name] = part.reshape(len(rows), *value.shape[1:])
     return {name: result.get(name, value) for name, value in state.items()}

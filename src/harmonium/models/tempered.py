@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,16 @@ class Tempered(BoltzmannMachine):
         inside = 0 <= beta <= 1 if isinstance(beta, float) else bool(((self.beta >= 0) & (self.beta <= 1)).all())
         if not inside:
             raise ValueError(f"`beta` must lie in [0, 1]. Got {self.beta}. It is the inverse temperature.")
+
+    def at(self, beta: float) -> Self:
+        """Return the same path at another β; a module made anew for each of a thousand costs as much as small layers.
+
+        >>> Tempered(RBM(Bernoulli(3), Bernoulli(2)), 0.5).at(0.2).beta.item()
+        0.2
+        """
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__ | {"beta": torch.tensor(beta, dtype=torch.float64)}
+        return other
 
     @property
     def given(self) -> tuple[str, ...]:

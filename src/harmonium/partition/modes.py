@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from harmonium import workers
 from harmonium.draws import draw_normal, draw_uniform
 from harmonium.models import BoltzmannMachine, Tempered
 from harmonium.partition.proper import check_proper
 from harmonium.types import State
 
+_BOUND = "the bound"  # among the names of layers, where both travel together
 _N_WARM = 20  # sweeps over which the shallow starts cool down
 _DEPTHS = (1.0, 0.5, 0.2)  # β at the starts
 _SCALES = (0.0, 1.0, 4.0, 16.0)  # spreads of the fields around the biases
@@ -69,8 +71,8 @@ def mean_field_modes(
 
     There are starts at the biases and around them, near and far, at random corners with few, half or most units up, at
     all up and all down; a third each begin at β = 1, ½ and 0.2 and cool down, which finds broad modes before deep ones.
-    Layers are then updated in turn until nothing moves. A layer of one-hot vectors tied to each other has no such
-    bound: -∞.
+    Layers are then updated in turn until nothing moves; workers share the starts. A layer of one-hot vectors tied to
+    each other has no such bound: -∞.
 
     >>> rbm = RBM(Bernoulli(3), Bernoulli(2))
     >>> mean_field_modes(rbm, generator=torch.Generator().manual_seed(0)).bound <= exact_log_z(rbm).value
@@ -79,6 +81,9 @@ def mean_field_modes(
     check_proper(model)
     machine = copy.deepcopy(model).double()
     state, beta = _starts(machine, n_starts, starts, generator)
+    part = workers.part_of(len(beta))
+    if part is not None:
+        state, beta = {name: part.take(value) for name, value in state.items()}, part.take(beta)
     fields: State = {}
     damping = 0.5 if any(machine.ties(name, name) for name in machine.layers) else 0.0
     bound = torch.full((len(beta),), -torch.inf, dtype=torch.float64)
@@ -90,9 +95,14 @@ def mean_field_modes(
                 field = law.field(name, state)
                 fields[name] = torch.lerp(field, fields[name], damping) if damping and name in fields else field
                 state[name] = machine.layer(name).mean(fields[name])
+        if share < 1.0 and i + 1 < _N_WARM + n_steps:
+            continue
         last, bound = bound, _bound(machine, state, fields)
-        if share == 1.0 and bool((bound - last).abs().nan_to_num(0.0).amax() < 1e-9):
+        if bool((bound - last).abs().nan_to_num(0.0).amax() < 1e-9):
             break
+    if part is not None and not part.repeated:
+        fields = workers.gather_all(fields | {_BOUND: bound}, lengths=part.counts)
+        bound = fields.pop(_BOUND)
     for name in machine.layers:
         units = machine.layer(name)
         if machine.ties(name, name) and units.sites != units.shape:

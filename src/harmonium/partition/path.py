@@ -46,7 +46,7 @@ class MachinePath:
         if len(groups) > 1:
             raise ValueError(f"All layers need as many reference fields. Got {sorted(groups)} of them.")
         self.n_groups = groups.pop() if groups else 1
-        self._references: dict[int, State] = {}
+        self._starts: dict[int, Tempered] = {}
         self._laws: dict[tuple[float, int], Tempered] = {}
         blocks = [block for block in model.blocks() if not any(model.ties(name, name) for name in block)]
         others = [block for block in blocks if model.data_layer not in block]
@@ -124,9 +124,9 @@ class MachinePath:
         """Return the law at β of n chains."""
         n = n if self.n_groups > 1 else 1
         if (beta, n) not in self._laws:
-            if n not in self._references:
-                self._references[n] = self._expanded(n)
-            self._laws[beta, n] = Tempered(self.model, beta, self._references[n])
+            if n not in self._starts:
+                self._starts[n] = Tempered(self.model, 0.0, self._expanded(n))
+            self._laws[beta, n] = self._starts[n].at(beta)
         return self._laws[beta, n]
 
     def _expanded(self, n: int) -> State:
