@@ -108,7 +108,7 @@ def _worker(rank: int, world: int, meeting: str, part: str, repeats: int) -> Non
 
 
 def in_turn(work: Callable[[], object], repeats: int) -> list[float]:
-    """Return the median seconds of one worker, of two, of two threads; processor time of one, of two; that of others."""
+    """Return median seconds of one worker, of two, of two threads; processor time of one, the busier of two, others."""
     rounds = []
     for _ in range(repeats + 1):  # the first warms up
         one = _by_first(work, threads=1)

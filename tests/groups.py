@@ -23,7 +23,7 @@ def run_group(world: int, function: Callable[..., Any], folder: Path, *arguments
     `function` is one of a module, so that the processes find it; an error of one of them is raised here.
     """
     context = multiprocessing.get_context("forkserver")
-    # Imported once for all groups; the first before there is a group, which its default arguments would keep to the end.
+    # Imported once for all groups; the first before there is one, which its default arguments would keep to the end.
     context.set_forkserver_preload(["torch.distributed.nn", "harmonium.runs", "tests.learning.divided"])
     meeting = folder / f"meeting-{world}-{function.__name__}"
     pipes, processes = [], []

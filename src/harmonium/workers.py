@@ -175,7 +175,7 @@ def joined() -> Iterator[None]:
         yield
         return
     on_gpus = torch.cuda.is_available() and distributed.is_nccl_available()
-    import_module("torch.distributed.nn")  # first: else its default arguments keep the group, and its threads, to the end
+    import_module("torch.distributed.nn")  # now: later its default arguments keep the group and its threads to the end
     with in_words("start"):
         backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
         distributed.init_process_group(backend, timeout=timedelta(seconds=time_limit()))

@@ -25,11 +25,12 @@ from harmonium.learning.objectives import (
     TemperedPCD,
 )
 from harmonium.learning.objectives.replay_buffer import ReplayBuffer
-from harmonium.learning.state import snapshot
+from harmonium.learning.state import restore, snapshot
 from harmonium.learning.transforms import Centering, Sparsity
 from harmonium.samplers import MALA
 from tests.learning.machines import MACHINES, draw_data, make
 
+N_CHAINS = 30
 N_ROWS, BATCH = 25, 11  # two batches of 11 rows, and one of 3: too few to be shared
 
 
@@ -41,15 +42,22 @@ def trained(machine: str, objective: Callable[[], Any], n_rows: int = N_ROWS, **
 
 
 def _trained(model: torch.nn.Module, data: Any, objective: Any, **options: Any) -> dict[str, Any]:
-    training = Training(
+    return _left(_training(model, data, objective, **options))
+
+
+def _training(model: torch.nn.Module, data: Any, objective: Any, **options: Any) -> Training:
+    return Training(
         model,
         data,
         objective,
         optimizer=torch.optim.SGD(model.parameters(), 0.05, momentum=0.5),
-        epochs=2,
         generator=torch.Generator().manual_seed(2),
-        **{"monitors": default_monitors(), "batch_size": BATCH} | options,
+        **{"monitors": default_monitors(), "batch_size": BATCH, "epochs": 2} | options,
     )
+
+
+def _left(training: Training) -> dict[str, Any]:
+    """Run a training; return what it leaves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         history = training.run()
@@ -77,18 +85,44 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "with holes": lambda: with_holes(),
     "more rows than are looked at": lambda: trained("Bernoulli", hm.CD, n_rows=400, batch_size=40),
     "joint": lambda: joint(),
+    "joint, chains brought along": lambda: joint(bring=True),
 }
 
 
-def joint() -> dict[str, Any]:
+def joint(bring: bool = False) -> dict[str, Any]:
     """Train a classifier and density with a buffer of chains, some rows without a label."""
+    return _left(joint_training(bring=bring))
+
+
+def joint_training(*, epochs: int = 2, bring: bool = False) -> Training:
+    """Return a training of a classifier and density with a buffer of chains, new ones or chains that are there."""
     model = hm.JEM(hm.MLP(4, 3, hidden=(5,), generator=torch.Generator().manual_seed(0)).double(), 4, 3)
     generator = torch.Generator().manual_seed(1)
     x = draws.draw_uniform(torch.empty(N_ROWS, 4, dtype=torch.float64), generator=generator)
     y = torch.arange(N_ROWS) % 4 - 1
-    buffer = ReplayBuffer(n_chains=30, renewal=0.2, n_classes=3)
+    chains = draws.draw_uniform(torch.empty(N_CHAINS, 4, dtype=torch.float64), generator=generator) if bring else None
+    buffer = ReplayBuffer(n_chains=N_CHAINS, renewal=0.2, n_classes=3, chains=chains)
     rule = JointLikelihood(n_steps=2, sampler=MALA(0.05), buffer=buffer, box=(0.0, 1.0), energy_penalty=0.1)
-    return _trained(model, {"x": x, "y": y}, rule, monitors=[JointCurves()])
+    return _training(model, {"x": x, "y": y}, rule, monitors=[JointCurves()], epochs=epochs)
+
+
+def held_after_an_epoch(path: str) -> int:
+    """Train for one of two epochs, leave the state behind, and return how many chains this worker holds."""
+    training = joint_training(epochs=1)
+    training.run()
+    state = snapshot(training)
+    if workers.is_first():
+        torch.save(state, path)
+    assert isinstance(training.objective, JointLikelihood) and training.objective.buffer is not None
+    assert training.objective.buffer.chains is not None
+    return len(training.objective.buffer.chains)
+
+
+def gone_on(path: str) -> dict[str, Any]:
+    """Go on from what was left behind to the second epoch."""
+    training = joint_training()
+    restore(training, *torch.load(path))
+    return _left(training)
 
 
 def with_holes() -> dict[str, Any]:

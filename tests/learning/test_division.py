@@ -40,10 +40,19 @@ def test_two_workers_learn_what_one_does(name: str, alone: dict[str, Any], pair:
 
 
 def test_four_workers_learn_the_same(alone: dict[str, Any], tmp_path: Path) -> None:
-    names = ["CD, Bernoulli", "PCD, Gaussian"]  # eleven rows, nine chains: the parts differ
+    names = ["CD, Bernoulli", "PCD, Gaussian", "joint"]  # eleven rows, nine chains: the parts differ
     for worker in run_group(4, divided.some_cases, tmp_path, names):
         for name in names:
             check_same(worker[name], alone[name])
+
+
+def test_a_buffer_is_divided_and_its_checkpoint_is_whole(alone: dict[str, Any], tmp_path: Path) -> None:
+    path = str(tmp_path / "state.pt")
+    assert run_group(4, divided.held_after_an_epoch, tmp_path, path) == [7, 8, 7, 8]
+    for world in (1, 2, 3, 4):
+        (tmp_path / f"by-{world}").mkdir()
+        for worker in run_group(world, divided.gone_on, tmp_path / f"by-{world}", path):
+            check_same(worker, alone["joint"])
 
 
 def test_a_rule_that_is_not_divided_would_show(alone: dict[str, Any]) -> None:

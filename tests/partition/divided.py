@@ -8,6 +8,7 @@ import torch
 import harmonium as hm
 from harmonium import workers
 from harmonium.networks import MLP
+from harmonium.partition import mean_field_modes
 from harmonium.samplers import MALA, ParallelTempering
 from harmonium.testing import scatter
 
@@ -36,6 +37,7 @@ def numbers() -> dict[str, np.ndarray]:
         "tempering": hm.sample(rbm, N, n_steps=3, sampler=ParallelTempering(), generator=seeded()),
         "MALA": hm.sample(energy, N, n_steps=3, sampler=MALA(0.1), generator=seeded()),
         "deep": hm.sample(dbn, N, n_steps=3, generator=seeded()),
+        "modes": mean_field_modes(rbm, n_starts=9, generator=seeded()).bounds,
         "likelihood": hm.log_likelihood(rbm, x).value,
         "features": workers.by_rows(rbm.hidden_mean, x),
     }

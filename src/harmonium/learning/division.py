@@ -135,7 +135,7 @@ class Division:
         self.measured = dict(zip(measured, found[len(learning) + 2 :], strict=True))
 
     def _sum(self, parts: list[Tensor]) -> Sequence[Tensor]:
-        """Return the sum over workers of each tensor: by shared memory, in place, or else by the group in one buffer."""
+        """Return the sum over workers of each tensor: by shared memory, in place, or by the group in one buffer."""
         sizes = [len(part) for part in parts]
         if sum(sizes) != self._length:
             self._length, self._shared = sum(sizes), SharedSum.of(sum(sizes), parts)
@@ -166,7 +166,10 @@ class Division:
             return tensors
         result = dict(tensors)
         for name, value in sorted(tensors.items()):  # in one order: a state that was read may be in any
-            if _OF_OBJECTIVE.search(name) and value.ndim > axis:
+            is_whole = (
+                value.ndim <= axis or value.shape[axis] == training.objective.n_chains
+            )  # brought along, not begun
+            if _OF_OBJECTIVE.search(name) and not is_whole:
                 result[name] = workers.gather(value, axis=axis)
         return result
 

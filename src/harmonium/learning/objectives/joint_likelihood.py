@@ -65,6 +65,7 @@ class JointLikelihood(Objective):
             raise ValueError(f"`n_steps` must be at least 1. Got {self.n_steps}. The chapter uses 20.")
         if self.classification_weight < 0 or self.generation_weight < 0:
             raise ValueError("The weights of the two parts must not be negative. Use 0 to leave a part out.")
+        self.n_chains = None if self.buffer is None else self.buffer.n_chains
 
     @classmethod
     def examples(cls) -> list[Case]:
@@ -85,6 +86,10 @@ class JointLikelihood(Objective):
     def divides(self, model: nn.Module) -> bool:
         """Return whether rows and chains can be shared; few labeled samples, which join every batch, are not."""
         return type(self) is JointLikelihood and self.labeled is None and self.sampler.chain_axis() == 0
+
+    def chain_axis(self) -> int | None:
+        """Return the axis of the chains of a buffer, which workers share."""
+        return None if self.buffer is None else 0
 
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None

@@ -12,6 +12,7 @@ from harmonium.draws import draw_permutation, draw_uniform
 from harmonium.laws.class_gaussians import ClassGaussians
 from harmonium.samplers.sample import starting_points
 from harmonium.types import EnergyModel, State
+from harmonium.workers import Part
 
 
 @dataclass
@@ -20,7 +21,8 @@ class ReplayBuffer:
 
     A chain that is taken starts anew with probability `renewal`: at the model's own starting points, or at `starts`, a
     Gaussian for each class. With `n_classes` the buffer is class-conditional: chain i belongs to class i mod n_classes
-    and samples `p(x | y)`, all classes being equally frequent.
+    and samples `p(x | y)`, all classes being equally frequent. Workers share the buffer: each holds its part of the
+    chains, and hands over what another is to move.
 
     >>> ReplayBuffer(n_chains=1000, renewal=0.05)
     ReplayBuffer(n_chains=1000, renewal=0.05, n_classes=None, starts=None)
@@ -43,41 +45,80 @@ class ReplayBuffer:
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the numbers of `n` different chains, where they stand, and their classes if they have one.
 
-        Workers choose the same chains; in a part each gets as many of them as it has rows.
+        Workers choose the same chains; in a part each gets as many of them as it has rows, whoever holds them.
         """
         part = workers.current()
+        n = n if part is None else part.total
+        if n > self.n_chains:
+            raise ValueError(f"The buffer has {self.n_chains} chains. Got n={n}. Make it larger: n_chains={10 * n}.")
+        held = self._started(model, generator)
         with workers.dividing(None):
-            index, x, labels = self._chosen(model, n if part is None else part.total, generator)
+            index, x, labels = self._chosen(model, n, held, generator)
         if part is None:
             return index, x, labels
         return part.take(index), part.take(x), None if labels is None else part.take(labels)
 
-    def _chosen(
-        self, model: EnergyModel, n: int, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        if n > self.n_chains:
-            raise ValueError(f"The buffer has {self.n_chains} chains. Got n={n}. Make it larger: n_chains={10 * n}.")
+    def _started(self, model: EnergyModel, generator: torch.Generator | None) -> Part | None:
+        """Let the chains that are held here be there; return which these are, None for all."""
+        held = self._held()
+        first, n = (0, self.n_chains) if held is None else (held.first, held.count)
         if self.chains is None:
-            everyone = self._classes(torch.arange(self.n_chains))
-            self.chains = self._fresh(model, self.n_chains, everyone, generator)
+            with workers.dividing(held):
+                self.chains = self._fresh(model, n, self._classes(torch.arange(first, first + n)), generator)
+        elif held is not None and len(self.chains) == self.n_chains:  # chains that somebody brought along
+            self.chains = held.take(self.chains).clone()
+        if len(self.chains) != n:
+            raise ValueError(
+                f"The buffer holds {len(self.chains)} of {self.n_chains} chains: those of one of several workers. Take "
+                "chains within an update that workers share, or give it all of them."
+            )
+        return held
+
+    def _chosen(
+        self, model: EnergyModel, n: int, held: Part | None, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         index = draw_permutation(self.n_chains, generator=generator)[:n]
         labels = self._classes(index)
-        x = self.chains[index]
+        x = self._at(index, held)
         renewed = draw_uniform(x.new_empty(n), generator=generator) < self.renewal
         if bool(renewed.any()):
             part = None if labels is None else labels[renewed.to(labels.device)]
             x[renewed] = self._fresh(model, int(renewed.sum()), part, generator)
         return index, x, None if labels is None else labels.to(x.device)
 
+    def _at(self, index: Tensor, held: Part | None) -> Tensor:
+        """Return where the chains with these numbers stand, each told by the worker who holds it."""
+        chains = self._own_chains()
+        if held is None:
+            return chains[index]
+        holder = torch.bucketize(index, torch.tensor(held.counts).cumsum(0), right=True)
+        told = chains[index[holder == held.rank] - held.first]
+        told = workers.gather(told, lengths=holder.bincount(minlength=held.world).tolist())
+        x = torch.empty_like(told)
+        x[holder.argsort(stable=True)] = told
+        return x
+
     def put(self, index: Tensor, x: Tensor) -> None:
-        """Store where the chains with these numbers have gone; every worker stores those of all."""
+        """Store where the chains with these numbers have gone; in a part each worker stores those that it holds."""
+        chains, x, part, held = self._own_chains(), x.detach(), workers.current(), self._held()
+        if part is not None and not part.repeated:
+            x, index = workers.gather(x, lengths=part.counts), workers.gather(index, lengths=part.counts)
+        if held is None:
+            chains[index] = x
+            return
+        mine = (index >= held.first) & (index < held.first + held.count)
+        chains[index[mine] - held.first] = x[mine.to(x.device)]
+
+    def _held(self) -> Part | None:
+        """Return which chains a worker holds, None for all."""
+        part = workers.current()
+        held = None if part is None else part.of(self.n_chains)
+        return None if held is None or held.repeated else held
+
+    def _own_chains(self) -> Tensor:
         if self.chains is None:
             raise ValueError("The buffer is empty. Take chains from it before you put any back.")
-        part = workers.current()
-        if part is not None and not part.repeated:
-            moved = workers.gather_all({"index": index, "x": x.detach()})
-            index, x = moved["index"], moved["x"]
-        self.chains[index] = x.detach()
+        return self.chains
 
     def _classes(self, index: Tensor) -> Tensor | None:
         return None if self.n_classes is None else index % self.n_classes
@@ -90,7 +131,7 @@ class ReplayBuffer:
         return self.starts.initial(wanted, generator=generator)
 
     def state_dict(self) -> State:
-        """Return the chains."""
+        """Return the chains; of workers who share them each returns its own."""
         return {} if self.chains is None else {"chains": self.chains}
 
     def load_state_dict(self, state: State) -> None:
