@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import weakref
 from pathlib import Path
 
@@ -30,9 +31,10 @@ class HostBarrier:
     @staticmethod
     def make_pipes(folder: Path, world: int) -> None:
         """Make the pipes of so many workers, for all of them."""
-        for rank in range(world):
-            for i in range(_n_rounds(world)):
-                os.mkfifo(folder / f"{rank}-{i}", 0o600)
+        if sys.platform != "win32":  # which has no folder in memory for them either
+            for rank in range(world):
+                for i in range(_n_rounds(world)):
+                    os.mkfifo(folder / f"{rank}-{i}", 0o600)
 
     @staticmethod
     def of(folder: Path, *, reachable: bool) -> HostBarrier | None:
