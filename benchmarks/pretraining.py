@@ -5,9 +5,10 @@ that it becomes and the same network with random weights learn from some labels,
 the one that is best for it on the last 10,000 training images (seed 0), whose labels are not learned from meanwhile.
 
     python -m benchmarks.pretraining --labels 100 1000 10000 60000 --seeds 3
-    python -m benchmarks.pretraining --labels 60000 --deep deep_mnist/0-40-0.025-0.001.safetensors --seeds 1
+    python -m benchmarks.pretraining --labels 60000 --deep deep_mnist/*.safetensors
 
-`--deep` is a deep Boltzmann machine in a file, such as `benchmarks.deep_mnist` leaves, whose network is tuned alone.
+`--deep` are deep Boltzmann machines in files, one for each seed, such as `benchmarks.deep_mnist` leaves; their networks
+are then tuned alone.
 Stacks and results are kept in the folder `--output` and not computed again.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -29,9 +31,9 @@ from harmonium.learning.objectives import CrossEntropy
 from harmonium.models.class_log_probabilities import class_log_probabilities
 from harmonium.networks.layers import redraw
 
-N_UPDATES = {100: 300, 1000: 1000, 10_000: 2500, 60_000: 8000}
+N_UPDATES = {100: 300, 1000: 1000, 10_000: 2500, 60_000: 32_000}
 TRIED = [(0.0, 3e-4), (0.0, 1e-3), (0.5, 3e-4), (0.5, 1e-3)]
-TRIED_OF_ALL = [(0.3, 1e-3), (0.3, 3e-3)]
+TRIED_OF_ALL = [(0.5, 1e-3), (0.5, 3e-3)]
 """Shares of hidden units that are left out, and rates of Adam; without the first, inputs are not left out either."""
 
 
@@ -81,7 +83,7 @@ def error(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
 class Benchmark:
     """The data, the stacks, and what is known already."""
 
-    def __init__(self, folder: Path, epochs: int, deep: Path | None = None) -> None:
+    def __init__(self, folder: Path, epochs: int, deep: Sequence[Path] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.epochs, self.results = folder, epochs, ResultsFile(folder / "results.jsonl")
         self.deep = deep
@@ -94,7 +96,7 @@ class Benchmark:
     def start(self, kind: str, seed: int) -> nn.Sequential:
         """Return the network of a pretrained stack or of the deep machine, or the same one with random weights."""
         if kind == "deep":
-            return hm.load(self.deep).to_network(10)  # type: ignore[arg-type, no-any-return, operator]
+            return hm.load(self.deep[seed]).to_network(10)  # type: ignore[no-any-return, operator]
         path = self.folder / f"stack-{self.epochs}-{seed}.safetensors"
         if not path.exists():
             pretrained(self.x, seed, self.epochs).save(path)
@@ -124,19 +126,22 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=list(N_UPDATES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10, help="of each machine of the stack")
-    parser.add_argument("--deep", type=Path, help="a deep machine in a file, tuned in place of the stack")
+    parser.add_argument(
+        "--deep", type=Path, nargs="+", default=[], help="deep machines in files, tuned in place of stacks"
+    )
     parser.add_argument("--output", type=Path, default=Path("pretraining"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     benchmark = Benchmark(options.output, options.epochs, options.deep)
     for n in options.labels:
-        for kind in ("pretrained", "random") if options.deep is None else ("deep",):
+        for kind in ("deep",) if options.deep else ("pretrained", "random"):
             tried = {
                 settings: benchmark.score(kind, n, "valid", 0, *settings)
                 for settings in (TRIED_OF_ALL if n == 60_000 else TRIED)
             }
             best = min(tried, key=tried.__getitem__)
-            found = [benchmark.score(kind, n, "test", seed, *best) for seed in range(options.seeds)]
+            seeds = range(len(options.deep) or options.seeds)
+            found = [benchmark.score(kind, n, "test", seed, *best) for seed in seeds]
             mean, spread = statistics.mean(found), statistics.stdev(found) if len(found) > 1 else 0.0
             listed = ", ".join(f"{value:.2f}" for value in found)
             said = f"{n:>6} labels, {kind:<10}: test error {mean:.2f} ± {spread:.2f} % ({listed})"
