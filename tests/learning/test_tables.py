@@ -64,6 +64,19 @@ def test_size_and_shrinkage_are_chosen(generator: torch.Generator) -> None:
     assert apart.n_components <= 3 and apart.nats[apart[:2]] < apart.nats[1, 1.0] + 0.05
 
 
+def test_one_odd_row_does_not_choose_for_the_others(
+    generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that are nearly equal in 399 of 400 rows: their correlation is kept, whatever the other row costs."""
+    a = torch.randn(400, generator=generator).double()
+    x = torch.stack([a, a + 0.02 * torch.randn(400, generator=generator)], 1)
+    x[0] = torch.tensor([3.0, -3.0])
+    found = choose_mixture(lambda n: table_machine(COLUMNS[:2], n), x, generator=generator)
+    assert found.shrinkage < 0.01
+    monkeypatch.setattr("harmonium.learning.choose_mixture.ODD", 1e-300)  # the control: the mean over all rows decides
+    assert choose_mixture(lambda n: table_machine(COLUMNS[:2], n), x, generator=generator).shrinkage > 0.02
+
+
 def test_holes_are_learned_from(generator: torch.Generator) -> None:
     """With half of the cells gone, in every row, the correlation and the modes are still found."""
     x = with_holes(two_clouds(2000, generator), 0.5, generator)
