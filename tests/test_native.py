@@ -287,6 +287,10 @@ def test_rows_are_picked_as_floats(shape: tuple[int, ...], dtype: torch.dtype) -
         found = native.pick_rows(rows, picked)
         assert found is not None
         assert torch.equal(found, rows[picked].float())
+        last = native.pick_rows(rows, picked, channels_last=True)
+        assert last is not None
+        assert torch.equal(last, found)
+        assert len(shape) < 4 or last.is_contiguous(memory_format=torch.channels_last)
 
 
 @compiled

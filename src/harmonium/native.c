@@ -245,18 +245,41 @@ EVERY_PROCESSOR static void rows_of(float *restrict out, const uint8_t *restrict
     }
 }
 
-/* A number that is none of the n_rows rows is told by its place in `wrong`, and nothing is read. */
-void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t width, int64_t n_rows,
-               int64_t *wrong) {
+/* Images with their channels innermost, some places at a time, so that what is written stays at hand. */
+EVERY_PROCESSOR static void images_of(float *restrict out, const uint8_t *restrict rows, const int64_t *index,
+                                      int64_t n, int64_t channels, int64_t places) {
+    enum { PLACES = 16 };
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *row = rows + index[i] * channels * places;
+        if (i + 1 < n)
+            for (int64_t k = 0; k < channels * places; k += 64)
+                __builtin_prefetch(rows + index[i + 1] * channels * places + k);
+        float *image = out + i * channels * places;
+        for (int64_t at = 0; at < places; at += PLACES) {
+            int64_t end = at + PLACES < places ? at + PLACES : places;
+            for (int64_t c = 0; c < channels; c++)
+                for (int64_t k = at; k < end; k++) image[k * channels + c] = (float)row[c * places + k];
+        }
+    }
+}
+
+/* Rows of `channels` times `places` bytes, channels innermost in `out`. A number that is none of the n_rows rows is
+   told by its place in `wrong`, and nothing is read. */
+void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t channels, int64_t places,
+               int64_t n_rows, int64_t *wrong) {
     enum { ROWS = 16 };
+    int64_t width = channels * places;
     for (int64_t i = 0; i < n; i++)
         if (index[i] < 0 || index[i] >= n_rows) {
             *wrong = i;
             return;
         }
 #pragma omp parallel for schedule(static) if (n * width > CHUNK)
-    for (int64_t at = 0; at < n; at += ROWS)
-        rows_of(out + at * width, rows, index + at, n - at < ROWS ? n - at : ROWS, width);
+    for (int64_t at = 0; at < n; at += ROWS) {
+        int64_t left = n - at < ROWS ? n - at : ROWS;
+        if (channels == 1) rows_of(out + at * width, rows, index + at, left, width);
+        else images_of(out + at * width, rows, index + at, left, channels, places);
+    }
 }
 
 EVERY_PROCESSOR static int bytes_of(int8_t *restrict out, const float *restrict x, int64_t n) {

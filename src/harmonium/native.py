@@ -26,7 +26,7 @@ _ARGUMENTS = {
     "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
     "as_bytes": (_POINTER, _POINTER, _LENGTH, ctypes.POINTER(_LENGTH)),
     "join_planes": (_POINTER, _POINTER, _POINTER, ctypes.c_double, _LENGTH),
-    "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
+    "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
     "pcd_updates": (
         *(_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER, _LENGTH, _LENGTH, _POINTER),
         *(_LENGTH, _LENGTH, _LENGTH, _LENGTH, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_LENGTH)),
@@ -145,8 +145,8 @@ def mean_difference(a: Tensor, b: Tensor) -> Tensor | None:
     return out
 
 
-def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
-    """Return the rows of bytes with these numbers as floats; None if the library cannot."""
+def pick_rows(rows: Tensor, index: Tensor, *, channels_last: bool = False) -> Tensor | None:
+    """Return the rows of bytes with these numbers as floats, images with channels innermost; None if it cannot."""
     if (
         LIBRARY is None
         or rows.dtype not in (torch.uint8, torch.bool)
@@ -156,10 +156,13 @@ def pick_rows(rows: Tensor, index: Tensor) -> Tensor | None:
         or not (rows.is_contiguous() and index.is_contiguous())
     ):
         return None
-    out = torch.empty(index.shape + rows.shape[1:], dtype=torch.float32, device="cpu")
-    n, wrong = index.shape[0], _LENGTH(-1)
+    channels_last = channels_last and rows.ndim == 4
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    out = torch.empty(index.shape + rows.shape[1:], dtype=torch.float32, device="cpu", memory_format=layout)
+    n, n_channels, wrong = index.shape[0], rows.shape[1] if channels_last else 1, _LENGTH(-1)
     pointers = out.data_ptr(), rows.data_ptr(), index.data_ptr()
-    LIBRARY.pick_rows(*pointers, n, out.numel() // max(1, n), len(rows), ctypes.byref(wrong))
+    places = out.numel() // max(1, n * n_channels)
+    LIBRARY.pick_rows(*pointers, n, n_channels, places, len(rows), ctypes.byref(wrong))
     if wrong.value >= 0:
         raise IndexError(f"Row {int(index[wrong.value])} is asked for, and there are {len(rows)}.")
     return out

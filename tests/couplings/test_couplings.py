@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn.functional import conv2d
+from torch.nn.functional import conv2d, conv_transpose2d
 
 from harmonium.couplings import Bias, Conv2d, Dense, Symmetric, ThirdOrder
 from harmonium.models import RBM, BoltzmannMachine
@@ -56,6 +56,26 @@ def test_convolution_down_is_the_transpose_of_up(kernel: int, stride: int, paddi
     assert down.shape == v.shape
     assert torch.allclose((up * h).flatten(1).sum(1), (down * v).flatten(1).sum(1), rtol=1e-12, atol=1e-12)
     assert torch.equal(up, conv2d(v, coupling.weight, stride=stride, padding=padding))
+
+
+@pytest.mark.parametrize("channels", [1, 3, 8, 9])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(4, 2, 1), (2, 2, 0), (6, 3, 2), (6, 2, 2), (8, 4, 2), (3, 2, 1)]
+)
+def test_few_channels_are_convolved_downwards_block_by_block(
+    channels: int, kernel: int, stride: int, padding: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coupling = Conv2d(channels, 5, kernel=kernel, stride=stride, padding=padding).double()
+    h, b = normal(2, 4, 5, 3, 4), normal(channels, 1, 1)
+    expected = conv_transpose2d(h.flatten(0, 1), coupling.weight, b.flatten(), stride=stride, padding=padding)
+    by_blocks = channels <= 8 and kernel % stride == 0
+    monkeypatch.setattr("harmonium.couplings.conv2d.conv_transpose2d", None if by_blocks else conv_transpose2d)
+    found = coupling.biased_field(b, 0, h)
+    assert torch.allclose(found.flatten(0, 1), expected, rtol=1e-12, atol=1e-12)
+    assert found[0].is_contiguous(memory_format=torch.channels_last)
+    assert torch.allclose(coupling.field(0, h), found - b, rtol=1e-12, atol=1e-12)
+    (slope,) = torch.autograd.grad(coupling.field(0, h).square().sum(), coupling.weight)
+    assert slope.abs().sum() > 0
 
 
 def test_convolution_that_does_not_fit() -> None:

@@ -206,6 +206,17 @@ def test_rows_as_floats_have_the_same_values(dtype: torch.dtype) -> None:
     assert torch.equal(floats.float(), plain.float())
 
 
+def test_class_numbers_may_be_bytes(generator: torch.Generator) -> None:
+    numbers = torch.randint(3, (40, 2), generator=generator)
+    ends = []
+    for x in (numbers, numbers.to(torch.uint8), torch.eye(3)[numbers]):
+        rbm = hm.RBM(hm.Categorical(2, 3), hm.Bernoulli(4), generator=torch.Generator().manual_seed(0))
+        hm.fit(rbm, x, epochs=2, monitors=[], generator=torch.Generator().manual_seed(0))
+        ends.append(rbm.weight.detach().clone())
+    assert torch.equal(ends[0], ends[1])
+    assert torch.allclose(ends[0], ends[2], atol=1e-5)
+
+
 @pytest.mark.parametrize("order", [[0, 8], [-1, 3]])
 def test_an_order_of_other_data_is_refused(order: list[int]) -> None:
     with pytest.raises(IndexError, match="There are 8"):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import pytest
 import torch
 
 import harmonium as hm
 from harmonium.learning.objectives import Contrastive
+from harmonium.learning.objectives.conv_pair import ConvPair
 from harmonium.learning.objectives.dense_pair import DensePair
 from harmonium.testing import tiny_rbm
 from harmonium.testing.machines import TINY_UNITS
@@ -57,6 +61,42 @@ def test_straight_line_has_the_numbers_of_the_machine(
     assert len(straight) == len(general)
     for ours, theirs in zip(straight, general, strict=True):
         assert torch.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+FILTERS = {
+    "halving": ((2, 6, 6), (3, 3, 3), {"kernel": 4, "stride": 2, "padding": 1}),
+    "many channels": ((9, 5, 4), (2, 3, 2), {"kernel": 3}),
+}
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize("hidden", [hm.Bernoulli, hm.Spin, functools.partial(hm.Multinary, levels=4)])
+def test_straight_line_of_a_convolution_has_the_numbers_of_the_machine(
+    hidden: Callable[..., hm.units.Units], filters: str, objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = torch.Generator().manual_seed(1)
+    lower, upper, sizes = FILTERS[filters]
+    rbm = hm.RBM(hm.Bernoulli(*lower), hidden(*upper), hm.Conv2d(lower[0], upper[0], **sizes)).double()
+    with torch.no_grad():
+        for parameter in rbm.parameters():
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    x = torch.rand(6, *lower, generator=generator, dtype=torch.float64).round()
+    assert ConvPair.of(rbm, {"visible": x}) is not None
+    general = gradients_of_updates(same_machine(rbm), OBJECTIVES[objective](), x)
+    straight = gradients_of_updates(rbm, OBJECTIVES[objective](), x)
+    assert len(straight) == len(general)
+    for ours, theirs in zip(straight, general, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+    monkeypatch.setattr(ConvPair, "begin", lambda self, positive: None)  # the control
+    wrong = gradients_of_updates(rbm, OBJECTIVES[objective](), x)
+    assert not all(torch.allclose(a, b, rtol=1e-3) for a, b in zip(wrong, general, strict=True))
+
+
+def test_a_convolution_under_units_that_learn_is_left_to_the_machine() -> None:
+    filters = hm.Conv2d(1, 2, kernel=4)
+    rbm = hm.RBM(hm.Gaussian(1, 6, 6), hm.Bernoulli(2, 3, 3), filters)
+    assert ConvPair.of(rbm, {"visible": torch.zeros(2, 1, 6, 6)}) is None
 
 
 def test_a_wrong_contrast_is_seen(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,8 +140,8 @@ def test_rows_come_from_all_of_an_epoch(n: int, batch: int, fewest: int, most: i
     again.load_state_dict(rows.state_dict())
     assert torch.equal(again.joined()[0]["x"][:, 0], taken) and again.n_seen == n
     large = EpochRows()
-    large.add({"x": torch.zeros(batch, 2**21)}, {}, batch, batch)
-    assert large.n_taken == 2  # of eight megabytes each
+    large.add({"x": torch.zeros(batch, 2**20)}, {}, batch, batch)
+    assert large.n_taken == 2  # of four megabytes each
 
 
 def test_gray_values_have_no_pseudo_likelihood(generator: torch.Generator) -> None:

@@ -52,6 +52,11 @@ class Coupling(nn.Module, ABC):
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `∂Φ/∂x_to` given the other layers, in order: a new tensor, unless there are no others."""
 
+    def biased_field(self, bias: Tensor, to: int, *others: Tensor) -> Tensor:
+        """Return `b + ∂Φ/∂x_to`, a new tensor. A hook of couplings that add a bias on the way, which saves a pass."""
+        field = self.field(to, *others)
+        return field + bias if torch.is_grad_enabled() else field.add_(bias)
+
     @abstractmethod
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ_batch weight · ∂Φ/∂parameters` to the gradients, in closed form and in place.

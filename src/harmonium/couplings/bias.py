@@ -41,7 +41,12 @@ class Bias(Coupling):
 
     def forward(self, *xs: Tensor) -> Tensor:
         """Return `Σ_i b_i x_i`, one product for the batch."""
-        return xs[0].flatten(xs[0].ndim - len(self.shape)) @ self.bias.expand(self.shape).flatten()
+        x = (
+            xs[0].sum(tuple(range(1 - len(self.shape), 0)), keepdim=True)
+            if self.shared and len(self.shape) > 1
+            else xs[0]
+        )
+        return x.flatten(x.ndim - len(self.shape)) @ self.bias.flatten()
 
     def field(self, to: int, *others: Tensor) -> Tensor:
         """Return `b`, the same for every sample."""

@@ -50,6 +50,12 @@ class Dense(Coupling):
         field = product(flatten_layer(others[0], from_), weight)
         return field if len(onto) == 1 else field.unflatten(-1, onto)
 
+    def biased_field(self, bias: Tensor, to: int, *others: Tensor) -> Tensor:
+        """Return `b + W h` or `b + vᵀW`, the bias added by the product where layers are flat."""
+        if torch.is_grad_enabled() or not len(self.left) == len(self.right) == bias.ndim == 1:
+            return super().biased_field(bias, to, *others)
+        return product(others[0], self.weight.t() if to == 0 else self.weight, bias)
+
     @without_gradient
     def accumulate_grad(self, weight: Tensor | float, *xs: Tensor) -> None:
         """Add `Σ weight · v hᵀ`."""

@@ -17,6 +17,7 @@ from harmonium.learning.sparse_rows import SparseRows
 from harmonium.models import BoltzmannMachine
 from harmonium.models.layers import data_layer, layers_of, paired_layers
 from harmonium.types import State, Values, as_tensor
+from harmonium.units import Units
 
 Source = Values | Mapping[str, Values] | tuple[Any, ...] | Dataset[Any] | DataLoader[Any]
 """What batches are made of."""
@@ -83,17 +84,47 @@ class Batches:
             raise ValueError(f"The data hold no layer. Give some of {', '.join(map(repr, self.known))}.")
         return {name: as_tensor(value) for name, value in parts.items()}
 
-    def rows(self, index: Tensor, *, as_floats: bool = False) -> State:
-        """Return the rows with these numbers; `as_floats` may turn bytes into floats on the way, which saves a pass."""
+    def rows(self, index: Tensor, *, as_floats: bool = False, channels_last: bool = False) -> State:
+        """Return the rows with these numbers.
+
+        `as_floats` may turn bytes into floats on the way, images with channels innermost where these are to be last:
+        that saves a pass or two.
+        """
         if self.dataset is not None:
             fetch = getattr(self.dataset, "__getitems__", None)  # PyTorch's way to ask for several rows at once
             items = [self.dataset[int(i)] for i in index] if fetch is None else fetch(index.tolist())
             return self.as_state(_stack(items))
         if as_floats and len(self.columns) == 1:
-            picked = native.pick_rows(self.columns[self.layer], index) if self.layer in self.columns else None
+            column = self.columns.get(self.layer)
+            picked = None if column is None else native.pick_rows(column, index, channels_last=channels_last)
             if picked is not None:
                 return {self.layer: picked}
         return {name: column.index_select(0, index.to(column.device)) for name, column in self.columns.items()}
+
+    def holds_values(self, units: Mapping[str, Units]) -> bool:
+        """Return whether integers of the data layer are values of its units, one for each, and no class numbers."""
+        layer, column = units.get(self.layer), self.columns.get(self.layer)
+        return layer is None or column is None or tuple(column.shape[1:]) == layer.shape
+
+    def check_integers(self, units: Mapping[str, Units], *, like: Tensor) -> bool:
+        """Check all rows at once where that is cheap, integers in memory; return False where rows are left to check."""
+        checked = bool(self.columns and units)
+        for name, x in self.columns.items() if checked else ():
+            layer = units[name]
+            has_values = tuple(x.shape[1:]) == layer.shape
+            if x.is_floating_point() or (layer.sites != layer.shape and has_values):
+                checked = False  # of one-hot vectors the ends tell nothing
+                continue
+            x = x.view(torch.uint8) if x.dtype == torch.bool else x
+            if has_values and type(layer).check_support is Units.check_support and len(x):
+                # All units take the same values: the ends of all are found six times as fast as those of each column.
+                bounds = torch.stack(x.aminmax()).view(2, *(1,) * len(layer.shape)).expand(2, *layer.shape)
+            else:
+                bounds = torch.stack(ends(x))
+            encoded = layer.encoded(bounds, like=like)
+            if not bool(encoded.isnan().any()):
+                layer.check_support(encoded, name)
+        return checked
 
     def draw_order(self, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw the order of an epoch: a permutation of the rows, or what data that lie in blocks make of it."""
@@ -110,11 +141,13 @@ class Batches:
         *,
         position: int = 0,
         as_floats: bool = False,
+        channels_last: bool = False,
         mine: Callable[[Tensor], Tensor] | None = None,
     ) -> Iterator[tuple[Tensor, State]]:
         """Go through the rows in an order from `position` on, batch by batch: the numbers and the rows, if mine."""
         for index in self._numbers(order, batch_size, position):
-            yield index, self.rows(index if mine is None else mine(index), as_floats=as_floats)
+            numbers = index if mine is None else mine(index)
+            yield index, self.rows(numbers, as_floats=as_floats, channels_last=channels_last)
 
     def _numbers(self, order: Tensor, batch_size: int, position: int) -> Iterator[Tensor]:
         if isinstance(self.dataset, BlockRows):

@@ -11,7 +11,7 @@ from harmonium.workers import Part
 
 _FEWEST, _MOST = 128, 256
 _AT_ONCE = 8  # rows that are due before some are taken: a copy costs as much for one row as for eight
-_MOST_NUMBERS = 2**22
+_MOST_NUMBERS = 2**21  # 8 MB; images of that size have many places that share their filters
 
 
 class EpochRows:

@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from harmonium import workers
 from harmonium.couplings import Coupling
 from harmonium.draws import HALF
-from harmonium.learning.batches import Batches, Source, ends
+from harmonium.learning.batches import Batches, Source
 from harmonium.learning.callback import Callback as Callback
 from harmonium.learning.diverged import TrainingDiverged
 from harmonium.learning.division import Division
@@ -46,9 +46,9 @@ class Training:
     """All that a run carries from update to update; `run` makes it go, `learning.state` saves it at any update.
 
     `batch` is the state at hand, `phases` the two phases of the last update for those who look on, `seen` rows of them
-    from the whole epoch for monitors, once it is over, `good` what was learned at the start of the epoch, to which a
-    run that diverges goes back. Inside a process group rows and chains are shared out (`division`): `batch` and
-    `phases` are then those of this worker, what monitors see is of all.
+    from the whole epoch for monitors, once it is over, `seen_fields` the fields on their hidden layers, `good` what was
+    learned at the start of the epoch, to which a run that diverges goes back. Inside a process group rows and chains
+    are shared out (`division`): `batch` and `phases` are then those of this worker, what monitors see is of all.
     """
 
     def __init__(
@@ -93,10 +93,11 @@ class Training:
         self.phases: Phases | None = None
         self.rows = EpochRows()
         self.seen: Phases | None = None
+        self.seen_fields: State = {}
         self.batch: State = {}
         self.seconds, self.stop = 0.0, False
         self.missing = MissingValues(model, self.batches, drawn=not objective.sums_out_holes)
-        self._checked = self._check_integers()
+        self._checked = transform is None and self.batches.check_integers(self.units, like=self._parameters[0])
         self.good: State = {}
         layers = (module for module in model.modules() if isinstance(module, Units))
         self._projected: list[Units | BoltzmannMachine] = [
@@ -174,15 +175,20 @@ class Training:
             self.order = self.batches.draw_order(generator=self.generator)
         if self.small is not None and self.small.run():
             return
-        as_floats = self.transform is None and torch.channels_last not in self._formats
         mine = None if self.division is None or self.missing.values else self.division.mine
         for index, batch in self.batches.in_turn(
-            self.order, self.batch_size, position=self.position, as_floats=as_floats, mine=mine
+            self.order,
+            self.batch_size,
+            position=self.position,
+            as_floats=self.transform is None and self.batches.holds_values(self.units),
+            channels_last=torch.channels_last in self._formats,
+            mine=mine,
         ):
             self.position += len(index)
             yield index, batch
 
     def _step(self, index: Tensor | None, batch: State) -> None:
+        self.batch, self.phases = {}, None  # the memory of the last update is at hand for this one
         with torch.no_grad():
             if self.division is None or index is None:
                 self.batch = self._prepared(index, batch)
@@ -335,29 +341,12 @@ class Training:
         if isinstance(self.model, BoltzmannMachine):
             observed = {name: value for name, value in positive.items() if name not in hidden}
             try:
-                positive = self.model.fill(self.model.state(observed)).state
+                positive, self.seen_fields = self.model.fill(self.model.state(observed))
             except ValueError:  # tied layers: they stay where the updates had them
-                positive = dict(positive)
+                positive, self.seen_fields = dict(positive), {}
             hidden = hidden or tuple(name for name in self.model.layers if name not in observed)
         negative = negative or ({} if self.phases is None else self.phases.negative)
         return Phases(positive, negative, hidden)
-
-    def _check_integers(self) -> bool:
-        """Check all rows at once where that is cheap, integers in memory; others are checked as they are first used."""
-        columns = self.batches.columns
-        if not columns or self.transform is not None or not self.units:
-            return False
-        checked = True
-        for name, x in columns.items():
-            units = self.units[name]
-            if x.is_floating_point() or (units.sites != units.shape and tuple(x.shape[1:]) == units.shape):
-                checked = False  # of one-hot vectors the ends tell nothing
-            else:
-                bounds = torch.stack(ends(x.view(torch.uint8) if x.dtype == torch.bool else x))
-                encoded = self.units[name].encoded(bounds, like=self._parameters[0])
-                if not bool(encoded.isnan().any()):
-                    self.units[name].check_support(encoded, name)
-        return checked
 
     def _check_arguments(self) -> None:
         """Raise where something would be ignored, or could not work."""

@@ -48,7 +48,7 @@ class Graph:
         self.acting = {
             name: [
                 (coupling, to, names[:to] + names[to + 1 :])
-                for names, coupling in self.terms
+                for names, coupling in sorted(self.terms, key=lambda term: len(term[0]) > 1)  # biases first
                 for to, end in enumerate(names)
                 if end == name
             ]

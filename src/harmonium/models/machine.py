@@ -143,16 +143,18 @@ class BoltzmannMachine(Stored):
         """
         full = (*self.batch_shape(state), *self.graph.all_layers[layer].shape)
         total: Tensor | None = None
-        for coupling, to, others in self.graph.acting[layer]:
+        for coupling, to, others in self.graph.acting[layer]:  # biases first
             if partial and not all(name in state for name in others):
                 continue
-            part = coupling.field(to, *self._statistics(state, others, layer))
+            statistics = self._statistics(state, others, layer)
             if total is None:
-                total, ours = part, bool(others)
+                total, ours = coupling.field(to, *statistics), bool(others)
+            elif others and not ours:
+                total, ours = coupling.biased_field(total, to, *statistics), True
             elif ours and total.shape == full and not torch.is_grad_enabled():
-                total.add_(part)  # a product that nobody else holds
+                total.add_(coupling.field(to, *statistics))  # to a product that nobody else holds
             else:
-                total, ours = total + part, True
+                total = total + coupling.field(to, *statistics)
         if total is None:
             total = self.zeros(self.graph.all_layers[layer].shape, state)
         return total if total.shape == full else total.expand(torch.broadcast_shapes(total.shape, full))
@@ -362,9 +364,7 @@ class BoltzmannMachine(Stored):
             if _learns(units):
                 work = weighted_sum(self.field(name, full) * statistics[name], weight, units.shape)
                 for coupling, to, others in self.graph.acting[name]:
-                    if (
-                        len(joint & {name, *others}) > 1
-                    ):  # the mean of a product, where the field took that of the means
+                    if len(joint & {name, *others}) > 1:  # the mean of a product, not the product of means
                         fields = [coupling.field(to, *[part[other] for other in others]) for part in parts]
                         more = torch.stack(fields).sum(0) - coupling.field(to, *[statistics[other] for other in others])
                         work = work + weighted_sum(more * statistics[name], scale, units.shape)

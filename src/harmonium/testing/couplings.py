@@ -70,6 +70,20 @@ def _check_fields(coupling: Coupling, xs: list[Tensor], batch: tuple[int, ...]) 
         except RuntimeError as error:
             raise ContractError(f"{what}: the shape is {tuple(field.shape)}, not {tuple(slope.shape)}.") from error
         require_close(wide, slope, tolerance=_TOLERANCE, what=what)
+        if len(xs) > 1:
+            _check_biased(coupling, to, [x for i, x in enumerate(xs) if i != to], field, slope.shape[len(batch) :])
+
+
+def _check_biased(coupling: Coupling, to: int, others: list[Tensor], field: Tensor, shape: tuple[int, ...]) -> None:
+    """Hold the field with a bias against their sum: a bias of each unit, and one shared by the places of a channel."""
+    whole = torch.arange(1.0, 1 + math.prod(shape), dtype=field.dtype).view(shape)
+    shared = whole[(slice(None), *(slice(1),) * (len(shape) - 1))]
+    for bias in (whole, shared):
+        for with_gradient in (True, False):
+            with torch.set_grad_enabled(with_gradient):
+                found = coupling.biased_field(bias, to, *others).detach()
+            what = f"{coupling!r}: the field on layer {to} with a bias of shape {tuple(bias.shape)} against their sum"
+            require_close(found.expand_as(field), field + bias, tolerance=_TOLERANCE, what=what)
 
 
 def _check_linear(coupling: Coupling, xs: list[Tensor], batch: tuple[int, ...], generator: torch.Generator) -> None:

@@ -171,7 +171,11 @@ class Units(nn.Module, ABC):
             whole = apart == apart.floor() if self.support == "integer" else apart.isfinite()
             return whole & (apart >= low) & (apart <= high)
         if states.ndim == 1 and len(states) <= _FEW:  # `Π_s (x - s) = 0`: floats are ten times as fast as booleans
-            return torch.stack([apart - state for state in states.tolist()]).prod(0) == 0
+            first, *others = states.tolist()
+            product = apart - first
+            for state in others:
+                product.mul_(apart - state)
+            return product == 0
         if states.ndim == 1:  # each value is compared with the next state above it
             ordered = states.to(x).sort().values
             above = torch.searchsorted(ordered, apart.contiguous()).clamp_max(len(ordered) - 1)
@@ -245,7 +249,7 @@ class Units(nn.Module, ABC):
 
     def total(self, per_unit: Tensor) -> Tensor:
         """Sum a quantity over the units: `(*batch, *sites)` to `(*batch,)`."""
-        return per_unit.flatten(per_unit.ndim - len(self.sites)).sum(-1)
+        return per_unit.sum(tuple(range(-len(self.sites), 0)))
 
     def inner(self, field: Tensor, x: Tensor) -> Tensor:
         """Return `θ·s(x)` summed over the units, `(*batch,)`, for one field shared by the batch or one for each."""

@@ -11,7 +11,8 @@ from torch.nn.functional import logsigmoid
 from harmonium.learning.history import Record
 from harmonium.learning.monitors.base import Monitor
 from harmonium.models import BoltzmannMachine
-from harmonium.units import Bernoulli, Spin
+from harmonium.types import State
+from harmonium.units import Bernoulli, Spin, Units
 
 if TYPE_CHECKING:
     from harmonium.learning.training import Training
@@ -40,11 +41,11 @@ class Energies(Monitor):
             return {}
         x, units = positive[layer], model.layer(layer)
         record = {"reconstruction": _scalar((model.mean(layer, positive) - x).square().mean())}
-        between = 1 - _scalar(units.in_support(x).double().mean()) if layer not in hidden and units.proper else 0.0
+        between = _share_between(units, x) if layer not in hidden and units.proper else 0.0
         if between:
             record["between_values"] = between
         try:
-            free = model.energy({name: value for name, value in positive.items() if name not in hidden})
+            free = _free_energy(model, {n: x for n, x in positive.items() if n not in hidden}, training.seen_fields)
         except ValueError:  # hidden layers that are tied to each other have no free energy in closed form
             return record
         below = {name: value for name, value in negative.items() if name not in hidden}
@@ -61,6 +62,19 @@ class Energies(Monitor):
                 record["validation_free_energy"] = _scalar(model.energy(valid).mean())
                 record["free_energy_gap"] = record["free_energy"] - record["validation_free_energy"]
         return record
+
+
+def _free_energy(model: BoltzmannMachine, observed: State, fields: State) -> Tensor:
+    """Return F of rows, from the fields on all hidden layers where these are known: that saves a product."""
+    missing = tuple(name for name in model.layers if name not in observed)
+    if set(fields) == set(missing) and model.graph.summation(missing).is_closed:
+        return model.energy_under(observed, fields)
+    return model.energy(observed)
+
+
+def _share_between(units: Units, x: Tensor) -> float:
+    known = units.in_support(x)
+    return 1 - int(known.count_nonzero()) / known.numel()
 
 
 def _pseudo_likelihood(model: BoltzmannMachine, x: Tensor, free: Tensor, epoch: int) -> Tensor:

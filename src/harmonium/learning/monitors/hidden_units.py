@@ -31,13 +31,13 @@ class HiddenUnits(Monitor):
             if not math.isfinite(high - low):
                 continue
             values = training.seen.positive[name].flatten(end_dim=-len(units.shape) - 1)
-            activity = (values - low) / (high - low)
+            most, least, mean = ((x - low) / (high - low) for x in (values.amax(0), values.amin(0), values.mean()))
             counts = {
-                "n_hidden": activity[0].numel(),
-                "dead": int((activity.amax(0) < 0.01).sum()),
-                "saturated": int((activity.amin(0) > 0.99).sum()),
+                "n_hidden": most.numel(),
+                "dead": int((most < 0.01).sum()),
+                "saturated": int((least > 0.99).sum()),
             }
             record |= {key: record.get(key, 0) + n for key, n in counts.items()}
-            record.setdefault("activity", activity.mean().item())
-            record["n_rows"] = len(activity)
+            record.setdefault("activity", mean.item())
+            record["n_rows"] = len(values)
         return record

@@ -85,6 +85,7 @@ class CD(Contrastive):
         if type(self) is not CD or self.sampler is not None:  # a class of your own may draw otherwise
             return None
         positive, known = pair.above(batch[pair.names[0]])
+        pair.begin(positive)
         h = pair.draw_hidden(positive, known, generator=generator)
         negative, _ = pair.chain(h, self.n_steps, generator=generator)
         return contrasted(pair, positive, negative)

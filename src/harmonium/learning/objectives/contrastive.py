@@ -16,6 +16,7 @@ from harmonium import workers
 from harmonium.draws import draw_categorical, draw_normal
 from harmonium.inference import ClosedForm, Inference
 from harmonium.learning.objectives.base import Case, Objective, Phases
+from harmonium.learning.objectives.conv_pair import ConvPair
 from harmonium.learning.objectives.dense_pair import DensePair, Phase
 from harmonium.learning.objectives.sparse_pair import SparsePair
 from harmonium.models import RBM, BoltzmannMachine, Conditioned
@@ -97,7 +98,7 @@ class Contrastive(Objective):
         if has_own_loss or not isinstance(model, BoltzmannMachine) or model.remembers:
             return super().accumulate_grad(model, batch, weight=weight, generator=generator)
         observed = as_state(batch, model.data_layer)
-        pair = DensePair.of(model, observed) if weight is None else None
+        pair = DensePair.of(model, observed) or ConvPair.of(model, observed) if weight is None else None
         if pair is not None:
             if SparsePair.suits(pair, observed[pair.names[0]]):
                 pair = SparsePair(pair)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from harmonium import workers
-from harmonium.couplings import Bias, Dense
+from harmonium.couplings import Bias, Coupling, Dense
 from harmonium.models import RBM
 from harmonium.products import add_product, product
 from harmonium.types import State, gradient, mean_difference
@@ -25,9 +25,6 @@ class Phase(NamedTuple):
     n: int
 
 
-_PAIRS: WeakKeyDictionary[nn.Module, DensePair] = WeakKeyDictionary()
-
-
 class DensePair:
     """The parts of an RBM with a dense coupling at hand: its fields, and the gradient of a contrast.
 
@@ -35,34 +32,41 @@ class DensePair:
     costs a small model as much as its products. The parameters of Gaussian units differ by rounding (`add_contrast`).
     """
 
+    kind: ClassVar[type[Coupling]] = Dense
+    """The coupling that a pair of this class is made of."""
+
+    made: ClassVar[WeakKeyDictionary[nn.Module, DensePair]] = WeakKeyDictionary()
+    """The pairs of this class that are at hand."""
+
     weight: nn.Parameter
     visible_bias: nn.Parameter
     hidden_bias: nn.Parameter
 
     def __init__(
-        self, names: tuple[str, str], units: tuple[Units, Units], dense: Dense, biases: tuple[Bias, Bias]
+        self, names: tuple[str, str], units: tuple[Units, Units], coupling: Coupling, biases: tuple[Bias, Bias]
     ) -> None:
         self.names = names
+        self.coupling = coupling
         self.visible, self.hidden = units
         # Dictionaries of parameters: a look-up here costs a fraction of that in a module, and sees what is replaced.
         self._weights, self._visible_biases, self._hidden_biases = (
-            cast("dict[str, nn.Parameter]", module._parameters) for module in (dense, *biases)
+            cast("dict[str, nn.Parameter]", module._parameters) for module in (coupling, *biases)
         )
         self._is_flat = all(len(layer.shape) == 1 for layer in units)
         self._learned = [(axis, layer) for axis, layer in enumerate(units) if layer._parameters or layer._modules]
 
-    @staticmethod
-    def of(model: nn.Module, batch: State) -> DensePair | None:
+    @classmethod
+    def of(cls, model: nn.Module, batch: State) -> DensePair | None:
         """Return the pair of a plain RBM whose gradients are still to be made, or None: the machine does the rest."""
-        pair = _PAIRS.get(model)
+        pair = cls.made.get(model)
         if pair is None:
             if type(model) is not RBM:
                 return None
-            (names, dense), (_, below), (_, above) = model.terms
-            if not (type(dense) is Dense and type(below) is Bias and type(above) is Bias):
+            (names, coupling), (_, below), (_, above) = model.terms
+            if not (type(coupling) is cls.kind and type(below) is Bias and type(above) is Bias):
                 return None
             units = (model.visible, model.hidden)
-            pair = _PAIRS[model] = DensePair((names[0], names[1]), units, dense, (below, above))
+            pair = cls.made[model] = cls((names[0], names[1]), units, coupling, (below, above))
         x = batch.get(pair.names[0])
         is_plain = x is not None and len(batch) == 1 and x.ndim == 1 + len(pair.visible.shape)
         return pair if is_plain and pair._take_parameters() else None
@@ -103,6 +107,9 @@ class DensePair:
             h = self.draw_hidden(phase, field, generator=generator)
             phase, field = self.above(self.visible.sample(self.below(h), generator=generator))
         return phase, field
+
+    def begin(self, positive: Phase) -> None:
+        """Make what the gradient needs of the positive phase alone. A hook of layers too large to stay at hand."""
 
     def add_contrast(self, positive: Phase, negative: Phase) -> None:
         """Make the gradients of the mean of `E(v⁺, h⁺)` less that of `E(v⁻, h⁻)`.

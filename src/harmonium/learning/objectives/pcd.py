@@ -108,6 +108,7 @@ class PCD(Contrastive):
             return None
         v, h = pair.names
         positive, _ = pair.above(batch[v])
+        pair.begin(positive)
         with workers.of(self.n_chains):
             negative, known = pair.chain(self.chains[h], self.n_steps, generator=generator)
             self.chains = {v: negative.v, h: pair.draw_hidden(negative, known, generator=generator)}
