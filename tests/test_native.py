@@ -349,6 +349,14 @@ def test_a_library_that_does_not_load_is_left_aside(monkeypatch: pytest.MonkeyPa
 
 
 @compiled
+def test_a_library_of_other_sources_is_left_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert native.load() is not None
+    monkeypatch.setitem(native._ARGUMENTS, "made_up", ())
+    with pytest.warns(RuntimeWarning, match="compiled from other sources: it has no made_up"):
+        assert native.load() is None
+
+
+@compiled
 @pytest.mark.parametrize("wrong", [-1, 5, 10**12, -(2**63), 2**63 - 1])
 @pytest.mark.parametrize("place", [0, 17, 299])
 def test_rows_that_are_not_there_are_refused_and_not_read(wrong: int, place: int) -> None:

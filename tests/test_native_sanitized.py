@@ -74,22 +74,22 @@ int main(int argc, char **argv) {
     int64_t index[40], wrong = -1;
     float *picked = malloc(sizeof(float) * 40 * 7);
     for (int i = 0; i < 40; i++) index[i] = i % 5;
-    pick_rows(picked, rows, index, 40, 1, 7, 5, &wrong);
+    pick_images(picked, rows, index, 40, 1, 7, 5, &wrong);
     if (wrong != -1) return 2;
     uint8_t *images = calloc(5, 3 * 35);
     float *last = malloc(sizeof(float) * 40 * 3 * 35);
-    pick_rows(last, images, index, 40, 3, 35, 5, &wrong);
+    pick_images(last, images, index, 40, 3, 35, 5, &wrong);
     free(images), free(last);
     if (wrong != -1) return 5;
     const int64_t beyond[] = {5, -1, 1000000000000, INT64_MIN, INT64_MAX};
     for (int i = 0; i < 5; i++) {
         index[33] = beyond[i];
-        pick_rows(picked, rows, index, 40, 1, 7, 5, &wrong);
+        pick_images(picked, rows, index, 40, 1, 7, 5, &wrong);
         if (wrong != 33) return 3;
     }
     if (argc > 1) { /* the control: as if there were a million rows */
         index[33] = 999999;
-        pick_rows(picked, rows, index, 40, 1, 7, 1000000, &wrong);
+        pick_images(picked, rows, index, 40, 1, 7, 1000000, &wrong);
     }
     free(rows), free(picked);
     puts("clean");

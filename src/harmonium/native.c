@@ -265,7 +265,7 @@ EVERY_PROCESSOR static void images_of(float *restrict out, const uint8_t *restri
 
 /* Rows of `channels` times `places` bytes, channels innermost in `out`. A number that is none of the n_rows rows is
    told by its place in `wrong`, and nothing is read. */
-void pick_rows(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t channels, int64_t places,
+void pick_images(float *out, const uint8_t *rows, const int64_t *index, int64_t n, int64_t channels, int64_t places,
                int64_t n_rows, int64_t *wrong) {
     enum { ROWS = 16 };
     int64_t width = channels * places;

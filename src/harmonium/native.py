@@ -26,7 +26,7 @@ _ARGUMENTS = {
     "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
     "as_bytes": (_POINTER, _POINTER, _LENGTH, ctypes.POINTER(_LENGTH)),
     "join_planes": (_POINTER, _POINTER, _POINTER, ctypes.c_double, _LENGTH),
-    "pick_rows": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
+    "pick_images": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
     "pcd_updates": (
         *(_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER, _LENGTH, _LENGTH, _POINTER),
         *(_LENGTH, _LENGTH, _LENGTH, _LENGTH, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_LENGTH)),
@@ -45,6 +45,15 @@ def load() -> ctypes.CDLL | None:
         library = ctypes.CDLL(origin)
     except OSError as trouble:
         warnings.warn(f"{origin} does not load ({trouble}); PyTorch does its work.", RuntimeWarning, stacklevel=2)
+        return None
+    missing = [name for name in _ARGUMENTS if not hasattr(library, name)]
+    if missing:
+        warnings.warn(
+            f"{origin} was compiled from other sources: it has no {missing[0]}. PyTorch does its work. Compile it "
+            "again: python setup.py build_ext --inplace in a checkout.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return None
     for name, arguments in _ARGUMENTS.items():
         function = getattr(library, name)
@@ -162,7 +171,7 @@ def pick_rows(rows: Tensor, index: Tensor, *, channels_last: bool = False) -> Te
     n, n_channels, wrong = index.shape[0], rows.shape[1] if channels_last else 1, _LENGTH(-1)
     pointers = out.data_ptr(), rows.data_ptr(), index.data_ptr()
     places = out.numel() // max(1, n * n_channels)
-    LIBRARY.pick_rows(*pointers, n, n_channels, places, len(rows), ctypes.byref(wrong))
+    LIBRARY.pick_images(*pointers, n, n_channels, places, len(rows), ctypes.byref(wrong))
     if wrong.value >= 0:
         raise IndexError(f"Row {int(index[wrong.value])} is asked for, and there are {len(rows)}.")
     return out
