@@ -4,8 +4,8 @@
     python -m benchmarks.scale same speed --repeats 3
     python -m benchmarks.scale kills --n 20
 
-Workers have one thread each. One worker, two, and two threads in one process take turns; times are medians. Beside the
-wall clock stands the time of the processor that the busier of two took, and how many seconds of it anybody else had
+Workers have one thread each. One worker and two take turns; times are medians. Two threads are measured in a process of
+their own, since those that wait for work take some from others. Beside the wall clock stands the time of the processor that the busier of two took, and how many seconds of it anybody else had
 while two were at work: without such others that is about 0. Kills and silence: `scale_faults`; memory, likelihoods and
 precision: `scale_limits`.
 """
@@ -98,6 +98,9 @@ def _worker(rank: int, world: int, meeting: str, part: str, repeats: int) -> Non
         found = {f"{r}.{n}": p.flatten().tolist() for r, state in states.items() for n, p in state.items()}
     elif part == "sums":
         found = {str(n): sums(n) for n in (1, 784 * 500 + 784 + 500)}
+    elif part == "threads":
+        torch.set_num_threads(2)
+        found = {name: [statistics.median(timed(work)[0] for _ in range(repeats + 1))] for name, work in SPEED.items()}
     else:
         found = {name: in_turn(work, repeats) for name, work in SPEED.items()}
     if rank == 0:
@@ -108,30 +111,20 @@ def _worker(rank: int, world: int, meeting: str, part: str, repeats: int) -> Non
 
 
 def in_turn(work: Callable[[], object], repeats: int) -> list[float]:
-    """Return median seconds of one worker, of two, of two threads; processor time of one, the busier of two, others."""
+    """Return the median seconds of one worker and of two; processor time of one, of the busier of two, of others."""
     rounds = []
     for _ in range(repeats + 1):  # the first warms up
-        one = _by_first(work, threads=1)
+        one = 0.0, 0.0
+        if workers.is_first():
+            with workers.alone():
+                one = timed(work)
         workers.meet()
         before = _busy()
         wall, cpu = timed(work)
         workers.meet()
         cpus = workers.gather(torch.tensor([cpu], dtype=torch.float64), lengths=[1, 1])
-        others = _busy() - before - float(cpus.sum())
-        rounds.append([one[0], wall, _by_first(work, threads=2)[0], one[1], float(cpus.max()), others])
+        rounds.append([one[0], wall, one[1], float(cpus.max()), _busy() - before - float(cpus.sum())])
     return [statistics.median(column) for column in zip(*rounds[1:], strict=True)]
-
-
-def _by_first(work: Callable[[], object], threads: int) -> tuple[float, float]:
-    """Return the times of some work that the first worker does by itself, while the other waits."""
-    times = 0.0, 0.0
-    if workers.is_first():
-        torch.set_num_threads(threads)
-        with workers.alone():
-            times = timed(work)
-        torch.set_num_threads(1)
-    workers.meet()
-    return times
 
 
 def _busy() -> float:
@@ -175,11 +168,11 @@ def same() -> None:
 
 def speed(repeats: int) -> None:
     """Print the times of two workers beside one, and beside two threads in one process."""
-    found = in_group(2, "speed", repeats=repeats)
-    for name, (one, two, threads, cpu, busier, others) in found.items():
+    found, threads = in_group(2, "speed", repeats=repeats), in_group(1, "threads", repeats=repeats)
+    for name, (one, two, cpu, busier, others) in found.items():
         print(
             f"{name}: one worker {one:.3f} s; two {two:.3f} s, {one / two:.2f} times as fast (by processor time "
-            f"{cpu / busier:.2f}; others {others:.2f} s); two threads {one / threads:.2f}"
+            f"{cpu / busier:.2f}; others {others:.2f} s); two threads {one / threads[name][0]:.2f}"
         )
     (latency, _), (shared, group) = in_group(2, "sums").values()
     alone, together = (seconds / 117 for seconds in found[next(iter(SPEED))][:2])

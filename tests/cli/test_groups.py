@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.tiny_runs import write_cases
 from harmonium.cli.entry import run
-from harmonium.runs import Run
+from harmonium.runs import Run, evaluate
 from harmonium.runs.checkpoints import read_checkpoint
 from tests.cli import grouped
 from tests.groups import run_group
@@ -45,6 +45,22 @@ def test_two_workers_leave_one_run_from_which_one_goes_on(tmp_path: Path, capsys
     assert [code for worker in codes for code, _ in worker] == [0, 0]
     for mine, theirs in zip(Run.open(both).metrics(), Run.open(one).metrics(), strict=True):
         assert mine["reconstruction"] == pytest.approx(theirs["reconstruction"], abs=0.02)
+
+
+def test_two_workers_share_the_evaluation(tmp_path: Path) -> None:
+    folder, annealed = (
+        tmp_path / "run",
+        "--set run.evaluate=true --set run.log_z=sandwich --set run.ais_betas=30".split(),
+    )
+    codes = pair(tmp_path / "meet", [*TRAIN, *annealed, "--set", "run.ais_chains=33", "--output", str(folder)])
+    assert [code for worker in codes for code, _ in worker] == [0, 0]
+    found = Run.open(folder).evaluation()
+    alone, other = evaluate(Run.open(folder)), evaluate(Run.open(folder), n_chains=34)
+    assert found is not None and found["log_z"]["kind"] == alone["log_z"]["kind"] == "sandwich"
+    for key in ("value", "error", "lower", "upper"):
+        assert found["log_z"][key] == pytest.approx(alone["log_z"][key], abs=1e-4)
+        assert found["train"][key] == pytest.approx(alone["train"][key], abs=1e-4)
+    assert found["log_z"]["error"] != pytest.approx(other["log_z"]["error"], abs=1e-4)  # the control: other chains
 
 
 def parameters(folder: Path) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 from harmonium import workers
 from harmonium.cli.show import Show
@@ -28,19 +29,27 @@ def finish(run: Run, show: Show) -> None:
             best = run.metrics()[-1]["best_epoch"]
             ended = "its patience ended: " if run.stopped_early else ""
             show.line(f"{ended}the model is that of epoch {best}, the best by validation likelihood")
+        scores = _evaluated(run, show)
         if not workers.is_first():
             return
         with workers.alone():
-            _conclude(run, show)
+            _conclude(run, scores, show)
     show.event("done", folder=str(run.folder))
     show.line(f"run: {run.folder}")
 
 
-def _conclude(run: Run, show: Show) -> None:
-    """Evaluate a run that is trained, and write its report."""
-    if run.config.run.evaluate:
-        show.line("evaluating …")
-        scores = evaluate(run)
+def _evaluated(run: Run, show: Show) -> dict[str, Any] | None:
+    """Return the scores of a run that is trained, if they are wanted; workers share their chains and rows."""
+    if not run.config.run.evaluate:
+        return None
+    show.line("evaluating …")
+    workers.meet()  # what the first wrote of the run is there
+    return evaluate(run)
+
+
+def _conclude(run: Run, scores: dict[str, Any] | None, show: Show) -> None:
+    """Write down the scores of a run, and its report."""
+    if scores is not None:
         run.write_evaluation(scores)
         show.scores(run, scores)
     if run.config.run.report:
