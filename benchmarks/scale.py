@@ -5,9 +5,9 @@
     python -m benchmarks.scale kills --n 20
 
 Workers have one thread each. One worker and two take turns; times are medians. Two threads are measured in a process of
-their own, since those that wait for work take some from others. Beside the wall clock stands the time of the processor that the busier of two took, and how many seconds of it anybody else had
-while two were at work: without such others that is about 0. Kills and silence: `scale_faults`; memory, likelihoods and
-precision: `scale_limits`.
+their own, since those that wait for work take some from others. Beside the wall clock stands the time of the processor
+that the busier of two took, and how many seconds of it anybody else had while two were at work: about 0 on an idle
+machine. Kills and silence: `scale_faults`; memory, likelihoods and precision: `scale_limits`.
 """
 
 from __future__ import annotations
