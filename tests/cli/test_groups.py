@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +121,40 @@ def test_workers_with_other_commands_are_refused(tmp_path: Path) -> None:
     for code, text in run_group(2, grouped.unlike, tmp_path, str(tmp_path / "run")):
         assert code == 1 and "Workers must agree on the configuration" in text
     assert not (tmp_path / "run").exists()
+
+
+LEAVES = """
+import os, torch
+from pathlib import Path
+from harmonium import workers
+
+with workers.joined():
+    torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)  # imports what would keep the group
+    total = workers.add_up(torch.ones(1)).item()
+names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+Path(f"{os.environ['FOLDER']}/{os.environ['RANK']}").write_text(f"{total} {names}")
+"""
+
+
+def test_no_thread_of_a_group_is_left(tmp_path: Path) -> None:
+    """One that is would now and then end the process with SIGABRT, once it is done."""
+    if not Path("/proc/self/task").is_dir():
+        pytest.skip("this system does not list the threads of a process")
+    (tmp_path / "leaves.py").write_text(LEAVES)
+    line = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    environment = os.environ | {"FOLDER": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    subprocess.run([*line, str(tmp_path / "leaves.py")], env=environment, check=True, capture_output=True)
+    for rank in range(2):
+        said = (tmp_path / str(rank)).read_text()
+        assert said.startswith("2.0 [") and "gloo" not in said
+
+
+def test_the_checkpoint_of_another_run_is_refused_by_all(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    for folder, n_hidden in ((own, "6"), (other, "5")):
+        assert run([*TRAIN, "--n-hidden", n_hidden, "--output", str(folder), "--quiet"]) == 0
+    shutil.rmtree(own / "checkpoints")
+    shutil.copytree(other / "checkpoints", own / "checkpoints")
+    for worker in pair(tmp_path / "meet", ["resume", str(own), "--epochs", "3"]):
+        code, text = worker[0]
+        assert code != 0 and "None of the" in text and "checkpoints" in text
