@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from harmonium import native
+from harmonium.types import capabilities
 
-INTEGERS = any(torch.cpu.get_capabilities().get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
+INTEGERS = any(capabilities().get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
 """Whether the processor multiplies bytes faster than floats; without such instructions it is 20 to 60 times slower."""
 
 _MOST, _MOST_UNITS = 127 * 256 + 127, 2**17 - 1  # 128 · 128 · 2¹⁷ is the first sum beyond 32 bits

@@ -10,14 +10,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from harmonium.types import without_gradient
+from harmonium.types import capabilities, without_gradient
 
 
 def _onednn_is_faster() -> bool:
     """Return whether this is a processor of AMD with 512-bit instructions, and oneDNN is there and free to use them."""
     return (
         torch.backends.cpu.get_cpu_capability() == "AVX512"
-        and str(torch.cpu.get_capabilities().get("cpu_name", "")).startswith("AMD")
+        and str(capabilities().get("cpu_name", "")).startswith("AMD")
         and torch.backends.mkldnn.is_available()
     )
 

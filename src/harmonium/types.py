@@ -179,6 +179,11 @@ def without_gradient(function: Callable[P, R]) -> Callable[P, R]:
     return wrapper
 
 
+def capabilities() -> dict[str, Any]:
+    """Return what PyTorch knows of the processor: its name and instructions; an old one says nothing."""
+    return dict(getattr(torch.cpu, "get_capabilities", dict)())
+
+
 @functools.cache
 def keep_freed_memory() -> None:
     """Ask the C library to keep freed memory for the next tensor instead of giving it back page by page.

@@ -84,7 +84,7 @@ def test_the_loss_is_the_likelihood_of_the_data_given_the_code(generator: torch.
 
 
 def test_the_whole_learns_more_than_its_parts(generator: torch.Generator) -> None:
-    """Images of 12 numbers through a code of 12: 60 updates more by the whole leave far less than 60 more by parts."""
+    """Images of 12 numbers through a code of 12: 180 updates more by the whole leave far less than 180 by parts."""
     basis = torch.randn(12, 64, generator=generator)
     x = LEVELS * (0.5 * torch.randn(600, 12, generator=generator) @ basis).sigmoid().view(-1, 1, 8, 8)
     dbn = DBN.from_spec("conv 16 4x4/2, dense 40, dense 12", shape=(1, 8, 8), levels=LEVELS, generator=generator)
@@ -97,10 +97,10 @@ def test_the_whole_learns_more_than_its_parts(generator: torch.Generator) -> Non
             return ((dbn.reconstruct(x) - x).square().sum() / (x - x.mean(0)).square().sum()).item()
 
     learn(dbn, SummedLayers(), 10)
-    parts = learn(copy.deepcopy(dbn), SummedLayers(), 10)
-    tied = learn(copy.deepcopy(dbn), Reconstruction(), 10)
-    untied = learn(dbn.untied(), Reconstruction(), 10)
-    assert tied < 0.8 * parts and untied < 0.8 * parts
+    parts = learn(copy.deepcopy(dbn), SummedLayers(), 30)
+    tied = learn(copy.deepcopy(dbn), Reconstruction(), 30)
+    untied = learn(dbn.untied(), Reconstruction(), 30)
+    assert tied < 0.9 * parts and untied < 0.8 * parts  # 0.64 to 0.78 and 0.52 to 0.61 with six seeds
 
 
 def test_noise_is_added_to_the_code(small: tuple[DBN, Tensor], generator: torch.Generator) -> None:

@@ -123,8 +123,8 @@ def test_fit_alone_tunes_a_network() -> None:
     y = torch.arange(300) % 3
     x = torch.eye(3)[y].repeat(1, 4) * 0.8 + 0.1 * torch.rand(300, 12, generator=generator)
     network = hm.RBM(hm.Bernoulli(12), hm.Bernoulli(8), generator=generator).to_network(3)
-    history = hm.fit(network, (x, y), epochs=60, generator=generator, monitors=[])
-    assert len(history) == 60 and (network(x).argmax(-1) == y).float().mean() > 0.95
+    history = hm.fit(network, (x, y), epochs=150, generator=generator, monitors=[])
+    assert len(history) == 150 and (network(x).argmax(-1) == y).float().mean() > 0.95
 
 
 def test_errors_say_what_to_do() -> None:

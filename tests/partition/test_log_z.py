@@ -47,7 +47,7 @@ def test_the_sandwich_holds_a_closed_form(generator: torch.Generator) -> None:
     assert estimate.trusted
     assert estimate.note == ""
     assert estimate.lower < exact < estimate.upper
-    assert estimate.lower < estimate.value < estimate.upper
+    assert estimate.lower <= estimate.value <= estimate.upper  # a bound may be what the value is held to
     assert estimate.upper - estimate.lower < 1.0
     assert abs(estimate.value - exact) < 5 * estimate.error
     assert calls == 2 * [(i, 199) for i in range(1, 200)]
