@@ -43,8 +43,8 @@ ALL_LABELS = {
 }
 """Weights and rate by a few short runs, judged on the last 10,000 training images; the updates by the time at hand."""
 
-UNWEIGHTED = ALL_LABELS | {"rate": 6e-3, "generation_weight": 1.0, "energy_penalty": 2e-3}
-"""Rate and penalty by six runs of 300 updates with `--validate`, the one with the lowest validation error."""
+UNWEIGHTED = ALL_LABELS | {"rate": 1e-2, "generation_weight": 1.0, "energy_penalty": 2e-3}
+"""Rate and penalty by runs of 300 updates with `--validate`, the one with the lowest validation error."""
 
 FEW_LABELS = {
     "updates": 600,

@@ -54,13 +54,12 @@ def test_mbar_of_merged_samples(generator: torch.Generator, monkeypatch: pytest.
 def test_jackknife_leaves_out_groups_of_chains(generator: torch.Generator) -> None:
     slope, betas = shifted_gaussians(2.0, 4, 40 * 6, generator)
     chains = slope.unflatten(1, (40, 6))
-    value, error = jackknifed_mbar(chains, betas, 3)
+    value, groups = jackknifed_mbar(chains, betas, 3)
     assert value == pytest.approx(mbar(slope, betas)[-1].item(), abs=1e-7)
-    groups = [torch.arange(6) % 3 != i for i in range(3)]
-    left = torch.stack([mbar(chains[:, :, keep].flatten(1), betas)[-1] for keep in groups])
-    assert error == pytest.approx(math.sqrt(2 / 3 * (left - left.mean()).square().sum().item()), rel=1e-5)
+    left = torch.stack([mbar(chains[:, :, torch.arange(6) // 2 != i].flatten(1), betas)[-1] for i in range(3)])
+    assert torch.allclose(groups, 3 * value - 2 * left, atol=1e-5)
     together = chains[:, :, :1].expand(-1, -1, 6)
-    assert jackknifed_mbar(together, betas, 3)[1] < 1e-6 < error  # the control: chains that agree
+    assert jackknifed_mbar(together, betas, 3)[1].std() < 1e-5 < groups.std()  # the control: chains that agree
 
 
 def test_laws_that_hardly_overlap_are_solved(generator: torch.Generator) -> None:
@@ -121,13 +120,20 @@ def test_tempering_holds_the_exact_value(generator: torch.Generator) -> None:
 def test_ladders_that_disagree_or_do_not_travel_say_so(generator: torch.Generator) -> None:
     slope, betas = shifted_gaussians(2.0, 6, 320, generator)
     even = slope.unflatten(1, (10, 32))
-    assert ladder_doubts(Ladders(even, 100, {}), betas, 2.0, 0.1) == []
-    (stuck,) = ladder_doubts(Ladders(even, 3, {}), betas, 2.0, 0.1)
+    value, groups = jackknifed_mbar(even, betas, 16)
+    few = normal_quantile(1e-6) / 3.6  # so wide that chance has no part in it
+    wide = value + few * (groups - value)
+    assert ladder_doubts(Ladders(even, 100, {}), betas, value, wide) == []
+    (stuck,) = ladder_doubts(Ladders(even, 3, {}), betas, value, wide)
     assert "3 round trips" in stuck
     apart = even.clone()
     apart[:, :, :16] += 3.0
-    (doubt,) = ladder_doubts(Ladders(apart, 100, {}), betas, mbar(apart.flatten(1), betas)[-1].item(), 0.01)
+    (doubt,) = ladder_doubts(Ladders(apart, 100, {}), betas, *jackknifed_mbar(apart, betas, 16))
     assert "start from noise" in doubt
+    late = even.clone()
+    late[:, 5:] += 3.0
+    (doubt,) = ladder_doubts(Ladders(late, 100, {}), betas, *jackknifed_mbar(late, betas, 16))
+    assert "first half of the steps" in doubt
 
 
 @pytest.mark.filterwarnings("ignore:log Z is not trustworthy")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -34,19 +32,20 @@ def mbar(slope: Tensor, betas: Tensor) -> Tensor:
     return _solved(u, place.bincount().double(), betas.double(), _trapezium(slope.double(), betas.double()))
 
 
-def jackknifed_mbar(slope: Tensor, betas: Tensor, n_groups: int) -> tuple[float, float]:
-    """Return `log Z - log Z_0` of the last law by `mbar`, and its standard error.
+def jackknifed_mbar(slope: Tensor, betas: Tensor, n_groups: int) -> tuple[float, Tensor]:
+    """Return `log Z - log Z_0` of the last law by `mbar`, and the jackknife's pseudo-value of each group of chains.
 
-    `slope` is `(n_betas, n_steps, n_chains)`: as many chains at a time are left out as make `n_groups` groups of them.
+    `slope` is `(n_betas, n_steps, n_chains)`, a group are neighbors among the chains. With c_g the estimate without
+    group g, the pseudo-values `n c - (n - 1) c_g` of n groups act like n estimates: their spread over √n is the error.
     """
     u, place = _merged(slope.double().flatten(), max(1, _MOST // len(betas)))
-    group = torch.arange(slope.shape[2]) % n_groups
+    group = torch.arange(slope.shape[2]) * n_groups // slope.shape[2]
     pair = place.reshape(slope.shape) * n_groups + group
     counts = pair.flatten().bincount(minlength=len(u) * n_groups).reshape(len(u), n_groups).double()
     whole, beta = counts.sum(1), betas.double()
     c = _solved(u, whole, beta, _trapezium(slope.flatten(1).double(), beta))
-    values = torch.stack([_solved(u, whole - own, beta, c)[-1] for own in counts.t()])
-    return c[-1].item(), math.sqrt((1 - 1 / n_groups) * (values - values.mean()).square().sum().item())
+    without = torch.stack([_solved(u, whole - own, beta, c)[-1] for own in counts.t()])
+    return c[-1].item(), n_groups * c[-1] - (n_groups - 1) * without
 
 
 def _solved(u: Tensor, count: Tensor, beta: Tensor, start: Tensor) -> Tensor:

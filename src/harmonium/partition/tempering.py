@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -13,12 +15,15 @@ from harmonium.partition.mbar import jackknifed_mbar, mbar
 from harmonium.partition.modes import mean_field_modes
 from harmonium.partition.path import MachinePath
 from harmonium.partition.rungs import rungs, rungs_again
-from harmonium.partition.sandwich import DISAGREE, judged
+from harmonium.partition.sandwich import judged
 from harmonium.partition.schedule import thermodynamic_length
 from harmonium.types import EnergyModel, Estimate
 
 FEWEST_TRIPS = 8
 """The fewest round trips, from β = 0 to 1 and back, that all ladders together must make while they measure."""
+
+NEGLIGIBLE = 0.01
+"""Halves of the ladders, or of the time, that differ by fewer nats agree, however small their errors."""
 
 _ROUNDS = (1 / 32, 1 / 32, 1 / 16)  # the shares of the effort after which rungs are placed again
 _SETTLING = 1 / 8  # the share after which the rungs that stay are left to settle
@@ -34,10 +39,10 @@ def tempering(model: EnergyModel, effort: Effort) -> Estimate:
     same effort takes; half of them start from noise, half from modes of mean field and from `samples`, annealed to
     their rungs from either end. The ladder tunes itself: a pilot says where the first rungs are, and in a quarter of
     the effort, of which nothing is kept, they are placed again three times by what the chains at them have measured
-    (`rungs_again`), as many as it takes. The error is the jackknife's over 16 groups of ladders, so that it feels how
-    slowly chains mix; `[lower, upper]` are as wide as 3 standard errors of so few are (Student's law, 3.6). The
-    estimate is not trusted where the ladders made fewer than 8 round trips, where the two halves, of the ladders or of
-    the time, disagree, or where a guaranteed bound contradicts it.
+    (`rungs_again`), as many as it takes. The error is the jackknife's over 16 groups of ladders that start alike, so
+    that it feels how slowly chains mix; `[lower, upper]` are as wide as 3 standard errors of so few are (Student's law,
+    3.6). The estimate is not trusted where the ladders made fewer than 8 round trips, where the two halves, of the
+    ladders or of the time, disagree, or where a guaranteed bound contradicts it.
     """
     if not isinstance(model, BoltzmannMachine):
         raise TypeError(f"Tempering needs a BoltzmannMachine. Got {type(model).__name__}. Use method='sandwich'.")
@@ -68,8 +73,9 @@ def tempering(model: EnergyModel, effort: Effort) -> Estimate:
         betas, state = new, seen.moved(betas, new)
     state = run(_SETTLING, _FEWEST_STEPS[0]).state
     found = run(1 - sum(_ROUNDS) - _SETTLING, _FEWEST_STEPS[1])
-    value, error = jackknifed_mbar(found.slope, betas, _N_GROUPS)
-    doubts = ladder_doubts(found, betas, value, error)
+    value, groups = jackknifed_mbar(found.slope, betas, _N_GROUPS)
+    error = groups.std().item() / math.sqrt(_N_GROUPS)
+    doubts = ladder_doubts(found, betas, value, groups)
     total = value + path.log_z0()
     estimate = Estimate(total, error, total - _STUDENT * error, total + _STUDENT * error, "tempering")
     top = {name: x[-1] for name, x in found.state.items()}
@@ -83,20 +89,19 @@ def _in_turn(parts: list[Tensor]) -> Tensor:
     return torch.stack([x[torch.arange(n) % len(x)] for x in parts], 1).flatten(0, 1)
 
 
-def ladder_doubts(found: Ladders, betas: Tensor, value: float, error: float) -> list[str]:
-    """Return what the ladders say against their estimate, in words."""
+def ladder_doubts(found: Ladders, betas: Tensor, value: float, groups: Tensor) -> list[str]:
+    """Return what the ladders, and the pseudo-values of groups of them, say against their estimate, in words."""
     doubts = []
     if found.n_trips < FEWEST_TRIPS:
         doubts.append(
             f"the chains made {found.n_trips} round trips between β = 0 and 1, fewer than {FEWEST_TRIPS}: they do not "
             "forget where they started. Use more steps (n_betas), or a reference fitted to the data"
         )
-    n_ladders, n_kept = found.slope.shape[2], found.slope.shape[1]
-    for what, first in (
-        ("ladders that start from noise", found.slope[:, :, : n_ladders // 2]),
-        ("the first half of the steps", found.slope[:, : n_kept // 2]),
-    ):
-        gap = mbar(first.flatten(1), betas)[-1].item() - value
-        if abs(gap) > max(DISAGREE, 4 * error):
-            doubts.append(f"{what} alone give {gap:+.2g} nats")
+    noise, homes = groups.chunk(2)
+    apart = (noise.mean() - homes.mean()).item()
+    if abs(apart) > max(NEGLIGIBLE, _STUDENT * math.sqrt((noise.var() + homes.var()).item() / len(noise))):
+        doubts.append(f"ladders that start from noise give {apart:+.2g} nats beside those that start from modes")
+    early = mbar(found.slope[:, : found.slope.shape[1] // 2].flatten(1), betas)[-1].item() - value
+    if abs(early) > max(NEGLIGIBLE, _STUDENT * groups.std().item() / math.sqrt(len(groups))):
+        doubts.append(f"the first half of the steps alone gives {early:+.2g} nats")
     return doubts

@@ -112,7 +112,7 @@ class ParallelTempering(Sampler):
     def tune(
         self, model: EnergyModel, x: Tensor, *, n_steps: int = 200, generator: torch.Generator | None = None
     ) -> ParallelTempering:
-        """Return the sampler with its ladder moved so that all neighbors trade equally often (Syed et al. 2021).
+        """Return the sampler with its ladder moved so that all neighbors trade equally often (Syed et al. 2022).
 
         The share of refused trades, summed up the ladder, measures its length; the new rungs cut it into equal parts.
         """

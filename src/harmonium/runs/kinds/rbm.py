@@ -85,7 +85,7 @@ class RBMKind(Kind[Section]):
                 "centering": True,
                 "average": 0.9998,
             },
-            "run": {"log_z": "tempering", "ais_chains": 160, "ais_betas": 40_000},
+            "run": {"log_z": "tempering", "ais_chains": 160, "ais_betas": 12_000},
         },
     }
 
