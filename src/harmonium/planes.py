@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -11,7 +12,18 @@ from torch import Tensor
 from harmonium import native
 from harmonium.types import capabilities
 
-INTEGERS = any(capabilities().get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8"))
+
+@functools.cache
+def is_exact() -> bool:
+    """Return whether sums of products of bytes are right: older instructions than VNNI add pairs of them in 16 bits.
+
+    A processor may have the new ones and oneDNN be held to the old (`DNNL_MAX_CPU_ISA`).
+    """
+    most = torch.full((64, 64), 127, dtype=torch.int8, device="cpu")
+    return bool((torch._int_mm(most, most) == 64 * 127 * 127).all())
+
+
+INTEGERS = any(capabilities().get(name) for name in ("avx512_vnni", "avx_vnni", "amx_int8")) and is_exact()
 """Whether the processor multiplies bytes faster than floats; without such instructions it is 20 to 60 times slower."""
 
 _MOST, _MOST_UNITS = 127 * 256 + 127, 2**17 - 1  # 128 · 128 · 2¹⁷ is the first sum beyond 32 bits
