@@ -18,7 +18,7 @@ from harmonium.data import load
 from harmonium.evaluation.autoregression import LinearAutoregression
 from harmonium.samplers.in_time import predict
 
-MODELS = {"conditional": (3, False), "recurrent": (0, True)}
+MODELS = {"conditional": (3, False), "recurrent": (0, True), "recurrent, order 3": (3, True)}
 N_HIDDEN, EPOCHS, RATES, SEEDS = 300, 20, (3e-3, 6e-3), (0, 1, 2)
 N_FILMS, N_STEPS, N_CHAIN = 3000, 5, 200
 

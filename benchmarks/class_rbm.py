@@ -46,8 +46,10 @@ class Recipe:
 
 TRIED: dict[str, list[Recipe]] = {
     "hybrid": [Recipe(rate=1.0, weight=weight) for weight in (0.01, 0.03, 0.1)],
-    "generative": [Recipe(weight=1.0, rate=rate) for rate in (0.02, 0.05)],
-    "discriminative": [Recipe(weight=0.0, optimizer="adam", rate=rate, centering=False) for rate in (0.001, 0.003)],
+    "generative": [Recipe(weight=1.0, rate=rate) for rate in (0.05, 0.2, 0.5, 1.0)],
+    "discriminative": [
+        Recipe(weight=0.0, optimizer="adam", rate=rate, centering=False) for rate in (0.003, 0.006, 0.012)
+    ],
     "few labels alone": [Recipe(rate=0.2, weight=weight, epochs=200, batch_size=50) for weight in (0.03, 0.3)],
     "few labels with the other images": [
         Recipe(rate=0.2, weight=weight, epochs=4, repeats=10) for weight in (0.1, 0.3)
