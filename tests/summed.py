@@ -24,3 +24,13 @@ def sums(n: int, few: int) -> dict[str, Any]:
         parts[0].fill_(-1.0)  # what a worker does to its sum, nobody else sees
     shared_sum._FOLDER = Path("/nowhere")
     return {"found": found, "without": SharedSum.of(n, [own]) is None}
+
+
+def told(n: int) -> list[str]:
+    """Return a text of n letters, or more, that the first worker has, and what is said where these differ."""
+    text = "é" * n + str(workers.rank())
+    try:
+        workers.require_same(text=text)
+    except workers.WorkersApartError as error:
+        return [workers.from_first(text), str(error)]
+    return []

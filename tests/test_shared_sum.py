@@ -1,4 +1,4 @@
-"""Sums through shared memory are those of the group."""
+"""Sums through shared memory are those of the group, and what workers tell each other in words."""
 
 from __future__ import annotations
 
@@ -18,3 +18,11 @@ def test_every_worker_gets_the_sum(world: int, few: int, tmp_path: Path) -> None
     for worker in run_group(world, summed.sums, tmp_path, 5, few):
         assert worker["found"] == [expected] * 4
         assert worker["without"]  # no such folder: the group adds up
+
+
+def test_texts_of_any_length_are_told_to_all(tmp_path: Path) -> None:
+    for n in (3, 1000):  # within what travels at once, and beyond
+        (tmp_path / str(n)).mkdir()
+        for text, error in run_group(3, summed.told, tmp_path / str(n), n):
+            assert text == "é" * n + "0"
+            assert f"Worker 0 has {text}; worker 1 has {'é' * n}1 (2 of 3 differ)." in error

@@ -67,15 +67,14 @@ class SharedSum:
             for row in others:
                 first.add_(row)
             self.barrier.meet()
-            rows = rows[:1]
-        for part, columns in zip(parts, rows.split([len(part) for part in parts], dim=1), strict=True):
-            first, *others = columns
-            if not others:
-                part.copy_(first)
-                continue
-            torch.add(first, others[0], out=part)
-            for other in others[1:]:
-                part.add_(other)
+            for part, total in zip(parts, rows[0].split([len(part) for part in parts]), strict=True):
+                part.copy_(total)
+            return
+        first, second, *others = (row.split([len(part) for part in parts]) for row in rows)
+        for i, part in enumerate(parts):
+            torch.add(first[i], second[i], out=part)
+            for other in others:
+                part.add_(other[i])
 
 
 def _make(size: int, world: int) -> str:

@@ -25,6 +25,9 @@ SECONDS = 60.0
 """How long a worker waits for the others before it gives up; `HARMONIUM_WORKER_SECONDS` says otherwise."""
 
 
+_HEAD = 504  # bytes of a text that travel with its length
+
+
 class WorkersApartError(RuntimeError):
     """The workers do not fit together, or one of them is gone."""
 
@@ -342,10 +345,19 @@ def require_same(**held: object) -> None:
 
 
 def _texts(text: str) -> list[str]:
-    """Return the texts of all workers."""
-    letters = torch.tensor(list(text.encode()), dtype=torch.uint8)
-    ends = gather(torch.tensor([len(letters)]), lengths=[1] * world()).tolist()
-    return [bytes(part.tolist()).decode() for part in gather(letters, lengths=ends).split(ends)]
+    """Return the texts of all workers: the beginnings with the lengths at once, then the rest of long ones."""
+    letters = text.encode()
+    head = len(letters).to_bytes(8, "big") + letters[:_HEAD].ljust(_HEAD, b"\0")
+    heads = [bytes(row) for row in gather(_as_row(head), lengths=[1] * world()).tolist()]
+    lengths = [int.from_bytes(row[:8], "big") for row in heads]
+    ends, rest = [max(0, length - _HEAD) for length in lengths], [b""] * len(heads)
+    if any(ends):
+        rest = [bytes(part.tolist()) for part in gather(_as_row(letters[_HEAD:])[0], lengths=ends).split(ends)]
+    return [(row[8:] + end)[:length].decode() for row, end, length in zip(heads, rest, lengths, strict=True)]
+
+
+def _as_row(letters: bytes) -> Tensor:
+    return torch.tensor([list(letters)], dtype=torch.uint8)
 
 
 def _short(value: object) -> str:
