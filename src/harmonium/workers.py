@@ -20,6 +20,7 @@ from importlib import import_module
 
 import torch
 from torch import Tensor, distributed
+from torch.distributed.rendezvous import rendezvous
 
 SECONDS = 60.0
 """How long a worker waits for the others before it gives up; `HARMONIUM_WORKER_SECONDS` says otherwise."""
@@ -173,6 +174,8 @@ def joined() -> Iterator[None]:
     """Join the group that `torchrun` started, for as long as the block lasts; without one do nothing.
 
     The workers speak by gloo, about what lies on GPUs by NCCL. Whoever does not answer for `SECONDS` is given up.
+    `torchrun` keeps one store over all restarts: without names of its own for each attempt workers would look for each
+    other where those of the attempt before were.
     """
     if distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1 or "RANK" not in os.environ:
         yield
@@ -180,8 +183,11 @@ def joined() -> Iterator[None]:
     on_gpus = torch.cuda.is_available() and distributed.is_nccl_available()
     import_module("torch.distributed.nn")  # now: later its default arguments keep the group and its threads to the end
     with in_words("start"):
-        backend = "cpu:gloo,cuda:nccl" if on_gpus else "gloo"
-        distributed.init_process_group(backend, timeout=timedelta(seconds=time_limit()))
+        backend, limit = "cpu:gloo,cuda:nccl" if on_gpus else "gloo", timedelta(seconds=time_limit())
+        store, rank_here, n = next(rendezvous("env://", timeout=limit))
+        if os.environ.get("LOCAL_WORLD_SIZE") == str(n):  # where all are restarted together, and count alike
+            store = distributed.PrefixStore(f"attempt-{n_restarts()}", store)
+        distributed.init_process_group(backend, store=store, rank=rank_here, world_size=n, timeout=limit)
     try:
         yield
     finally:
