@@ -44,15 +44,16 @@ def kills(n: int, seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         cases = {kind: path for kind, path in write_cases(root, every=5).items() if kind in KINDS}
-        lengths, wanted = {}, {}
-        for kind, config in cases.items():
-            started = time.monotonic()
-            if torchrun(config, root / kind).wait() != 0:
-                raise RuntimeError(f"The run of {kind} that is never killed failed.")
-            lengths[kind], wanted[kind] = time.monotonic() - started, fingerprint(root / kind)
+        lengths: dict[str, float] = {}
+        wanted: dict[str, object] = {}
         n_exact = n_hangs = n_kills = n_tries = 0
         while n_kills < n and n_tries < 3 * n:
-            kind = KINDS[n_tries % len(KINDS)]
+            kind = KINDS[(seed + n_tries) % len(KINDS)]
+            if kind not in wanted:
+                started = time.monotonic()
+                if torchrun(cases[kind], root / kind).wait() != 0:
+                    raise RuntimeError(f"The run of {kind} that is never killed failed.")
+                lengths[kind], wanted[kind] = time.monotonic() - started, fingerprint(root / kind)
             folder = root / f"{kind}-{n_tries}"
             n_tries += 1
             process = torchrun(cases[kind], folder)

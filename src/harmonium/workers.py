@@ -20,7 +20,6 @@ from importlib import import_module
 
 import torch
 from torch import Tensor, distributed
-from torch.distributed.rendezvous import rendezvous
 
 SECONDS = 60.0
 """How long a worker waits for the others before it gives up; `HARMONIUM_WORKER_SECONDS` says otherwise."""
@@ -184,9 +183,10 @@ def joined() -> Iterator[None]:
     import_module("torch.distributed.nn")  # now: later its default arguments keep the group and its threads to the end
     with in_words("start"):
         backend, limit = "cpu:gloo,cuda:nccl" if on_gpus else "gloo", timedelta(seconds=time_limit())
-        store, rank_here, n = next(rendezvous("env://", timeout=limit))
+        c10d = import_module("torch.distributed.distributed_c10d")
+        store, rank_here, n = next(c10d.rendezvous("env://", timeout=limit))
         if os.environ.get("LOCAL_WORLD_SIZE") == str(n):  # where all are restarted together, and count alike
-            store = distributed.PrefixStore(f"attempt-{n_restarts()}", store)
+            store = c10d.PrefixStore(f"attempt-{n_restarts()}", store)
         distributed.init_process_group(backend, store=store, rank=rank_here, world_size=n, timeout=limit)
     try:
         yield
