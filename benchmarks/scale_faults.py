@@ -7,6 +7,7 @@ two collectives of which the other waits in the second; told is how long that on
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -85,15 +86,18 @@ def kills(n: int, seed: int) -> None:
 _PARTNER = """
 import os, signal, sys, time, torch
 from harmonium import workers
-how = sys.argv[1]
+from harmonium.shared_sum import SharedSum
+how, through = sys.argv[1:]
 with workers.joined():
     x = torch.ones(100_000)
-    workers.add_up(x)
+    shared = SharedSum.of(len(x), [x])
+    add_up = workers.add_up if through == "gloo" else lambda x: shared([x])
+    add_up(x)
     if workers.rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGSTOP)
     began = time.monotonic()
     try:
-        workers.add_up(x)
+        add_up(x)
     except workers.WorkersApartError as error:
         print(f"{time.monotonic() - began:.1f}|{error}", flush=True)
     os._exit(0)
@@ -102,7 +106,7 @@ with workers.joined():
 
 def silence(seconds: float = 5.0) -> None:
     """Print how long a worker waits for one that was killed, and for one that was stopped, with a limit of seconds."""
-    for how in ("killed", "stopped"):
+    for how, through in itertools.product(("killed", "stopped"), ("gloo", "shared memory")):
         with tempfile.TemporaryDirectory() as folder:
             script = Path(folder) / "partner.py"
             script.write_text(_PARTNER)
@@ -110,7 +114,7 @@ def silence(seconds: float = 5.0) -> None:
             common |= {"MASTER_PORT": "29533", "HARMONIUM_WORKER_SECONDS": str(seconds), "OMP_NUM_THREADS": "1"}
             pair = [
                 subprocess.Popen(
-                    [sys.executable, str(script), how],
+                    [sys.executable, str(script), how, through],
                     env=common | {"RANK": str(rank)},
                     stdout=subprocess.PIPE,
                     text=True,
@@ -122,5 +126,6 @@ def silence(seconds: float = 5.0) -> None:
             pair[1].communicate()
             waited, _, text = said.partition("|")
             print(
-                f"a worker that is {how} within a collective: the other waits {waited} s of {seconds:g}: {text.strip()}"
+                f"a worker that is {how} within a sum by {through}: the other waits {waited} s of {seconds:g}: "
+                f"{text.strip()}"
             )
