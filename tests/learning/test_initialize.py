@@ -6,6 +6,8 @@ import pytest
 import torch
 
 import harmonium as hm
+from harmonium.learning.starts import spread_components
+from harmonium.units import Units
 from tests.learning.machines import MACHINES
 
 
@@ -73,3 +75,40 @@ def test_units_that_never_vary_get_a_finite_bias_and_couplings_stay() -> None:
 def test_wrong_shape() -> None:
     with pytest.raises(ValueError, match="`visible` must have shape"):
         hm.initialize(hm.RBM(hm.Bernoulli(4), hm.Bernoulli(2)), torch.zeros(3, 5))
+
+
+@pytest.mark.parametrize("hidden", [hm.Bernoulli(4), hm.Bernoulli(2, 2), hm.Categorical(2, 3)], ids=repr)
+def test_a_component_of_a_spread_mixture_is_as_probable_as_none(hidden: Units, generator: torch.Generator) -> None:
+    """With one unit of one layer on, summed over x: the weight of a component, whatever the shape of the layer."""
+    rbm = hm.RBM(hm.Gaussian(3), hidden, generator=generator).double()
+    hm.initialize(rbm, torch.empty(60, 3, dtype=torch.float64).normal_(1.0, generator=generator))
+    alone = torch.eye(rbm.hidden_bias.numel(), dtype=torch.float64).reshape(-1, *rbm.hidden_bias.shape)
+    none = torch.zeros_like(alone[:1])
+
+    def spread() -> float:
+        fields = rbm.field("visible", {"hidden": torch.cat([none, alone])})
+        log_weight = rbm.visible.log_partition(fields).sum(-1)
+        log_weight[1:] += (alone * rbm.hidden_bias).flatten(1).sum(-1)
+        return (log_weight - log_weight[0]).abs().max().item()
+
+    spread_components(rbm, 0.5, generator=generator)
+    assert spread() < 1e-12
+    rbm.hidden_bias.data.mul_(1.1)
+    assert spread() > 1e-3
+
+
+@pytest.mark.parametrize("hidden", [hm.Gaussian(4), hm.NReLU(4), hm.Poisson(4)], ids=repr)
+def test_unbounded_hidden_units_do_not_start_as_a_mixture(hidden: Units, generator: torch.Generator) -> None:
+    """Components that lie apart are far along unbounded units: `WᵀW/σ²` is too large for a law."""
+    x = torch.empty(60, 3).normal_(generator=generator)
+    rbm = hm.RBM(hm.Gaussian(3), hidden, generator=generator)
+    hm.fit(rbm, x, epochs=5, generator=generator)
+    assert bool(hm.sample(rbm, 20, generator=generator).isfinite().all())
+
+
+def test_gaussian_pixels_under_a_convolution_learn(generator: torch.Generator) -> None:
+    x = torch.empty(20, 1, 6, 6).normal_(generator=generator)
+    rbm = hm.RBM(hm.Gaussian(1, 6, 6), hm.Bernoulli(2, 4, 4), hm.Conv2d(1, 2, kernel=3), generator=generator)
+    assert len(hm.fit(rbm, x, epochs=2, generator=generator)) == 2
+    with pytest.raises(ValueError, match="is for a Dense coupling"):
+        spread_components(rbm, 0.5, generator=generator)

@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from harmonium.couplings import Dense
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.callback import Callback
 from harmonium.learning.history import History
@@ -74,7 +75,7 @@ def fit(
     `SummedLayers()`, a neural energy by `JointLikelihood()`, a network (`nn.Sequential`) by `CrossEntropy()`, with Adam
     at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for networks) and as many epochs as make about 2,000
     updates. Without an optimizer of your own a machine starts at the data: `initialize`, and `spread_components` with a
-    scale of ½ for an RBM on Gaussian units.
+    scale of ½ for an RBM of Gaussian units and, densely tied to them, hidden ones of finitely many states.
 
     Among two rules and three rates best by validation nats with 16 hidden units, two seeds (PCD with 5 steps at the
     same rate; independent units or a single Gaussian): digits −18.8 (−19.5; −25.0), bars and stripes −5.1 (−6.2;
@@ -140,6 +141,11 @@ def _sparse_column(batches: Batches) -> dict[str, SparseRows]:
     return {batches.layer: batches.dataset} if isinstance(batches.dataset, SparseRows) else {}
 
 
+def _is_mixture(rbm: RBM) -> bool:
+    """Return whether p(x) is a sum of Gaussians, one a hidden state: with unbounded ones, far apart, it has no Z."""
+    return isinstance(rbm.visible, Gaussian) and rbm.hidden.support == "finite" and isinstance(rbm.coupling, Dense)
+
+
 def _start(model: nn.Module, batches: Batches, generator: torch.Generator | None) -> None:
     """Start a model at the data, where they are in memory and its biases are still zero."""
     if isinstance(model, BoltzmannMachine):
@@ -150,7 +156,7 @@ def _start(model: nn.Module, batches: Batches, generator: torch.Generator | None
         }
         if untouched:
             initialize(model, untouched)
-        if isinstance(model, RBM) and isinstance(model.visible, Gaussian) and model.data_layer in untouched:
+        if isinstance(model, RBM) and _is_mixture(model) and model.data_layer in untouched:
             spread_components(model, 0.5, generator=generator)
     elif isinstance(model, DBN) and model.data_layer in batches.columns:
         initialize_layers(model, batches.columns[model.data_layer][:_N_START])

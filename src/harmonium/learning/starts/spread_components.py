@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from harmonium.couplings import Dense
 from harmonium.draws import draw_normal
 from harmonium.models import RBM
 from harmonium.units import Gaussian
@@ -19,9 +20,12 @@ def spread_components(rbm: RBM, scale: float, *, generator: torch.Generator | No
     """
     if not isinstance(rbm.visible, Gaussian):
         raise ValueError(f"`weight_scale` is for Gaussian visible units. Got {rbm.visible!r}. Leave it out.")
+    if not isinstance(rbm.coupling, Dense):
+        raise ValueError(f"`weight_scale` is for a Dense coupling. Got {rbm.coupling!r}. Leave it out.")
     visible = rbm.visible
     spread = visible.sigma.clone().flatten()
     rbm.weight.copy_(scale * spread[:, None] * draw_normal(rbm.weight, generator=generator))
     visible.log_sigma.add_(math.log(scale))
     bias, variance = rbm.visible_bias.flatten(), visible.sigma.square().flatten()
-    rbm.hidden_bias.copy_(-(((bias[:, None] + rbm.weight / 2) * rbm.weight) / variance[:, None]).sum(0))
+    balance = -(((bias[:, None] + rbm.weight / 2) * rbm.weight) / variance[:, None]).sum(0)
+    rbm.hidden_bias.copy_(balance.reshape(rbm.hidden_bias.shape))
