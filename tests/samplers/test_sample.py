@@ -214,3 +214,15 @@ def test_a_deep_network_calls_back_and_takes_integers(generator: torch.Generator
     start = torch.ones(3, 6, dtype=torch.int64)
     x = sample(dbn, 3, n_steps=4, start=start, generator=generator, on_step=lambda i, _: steps.append(i))
     assert x.shape == (3, 6) and steps == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: RBM(Bernoulli(4), Bernoulli(3)), lambda: DBN([RBM(Bernoulli(4), Bernoulli(3))])]
+)
+def test_a_model_whose_parameters_are_nan_is_not_drawn_from(make: Callable[[], nn.Module]) -> None:
+    """A coin thrown with probability NaN falls on a side: nothing in the samples would show it."""
+    model = make()
+    assert sample(model, 2, n_steps=1).isfinite().all()
+    next(p for name, p in model.named_parameters() if name.endswith("weight")).data[0, 0] = NAN
+    with pytest.raises(ValueError, match="weight' holds NaN"):
+        sample(model, 2, n_steps=1)

@@ -67,3 +67,10 @@ def test_large_fields_keep_their_digits() -> None:
     assert units.mean(field).item() == pytest.approx(1000.25, abs=1e-3)
     assert abs(units.sample(field, generator=torch.Generator()).item() - 1000.25) < 10
     assert units.mode(field).item() == 1000.0
+
+
+def test_a_field_that_is_no_number_stays_none() -> None:
+    """So that whoever looks at the chains says so; it used to be an index out of bounds."""
+    drawn = NReLU(2).sample(torch.tensor([[math.nan, 1.0]]))
+    assert drawn.isnan().tolist() == [[True, False]]
+    assert NReLU(1).log_base(torch.tensor([math.nan, -1.0, math.inf])).tolist()[1:] == [-math.inf, -math.inf]

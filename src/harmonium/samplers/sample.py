@@ -55,6 +55,7 @@ def sample(
     torch.Size([3, 4])
     """
     if isinstance(model, DBN):
+        _check_parameters(model)
         return _sample_network(model, n, n_steps, sampler, given, start, generator, on_step)
     check_eager(model)
     if not isinstance(model, EnergyModel):
@@ -81,6 +82,7 @@ def sample_layers(
     if n < 1 or n_steps < 1:
         raise ValueError(f"`n` and `n_steps` must be at least 1. Got n={n}, n_steps={n_steps}.")
     keep_freed_memory()
+    _check_parameters(model)
     if sampler is None:
         sampler = Gibbs() if isinstance(model, BoltzmannMachine) else MALA()
     layer = data_layer(model)
@@ -134,6 +136,16 @@ def _of_part(law: EnergyModel, held: State, part: Part) -> tuple[EnergyModel, St
         for name, value in held.items()
     }
     return law, {name: value if one[name] else part.take(value) for name, value in held.items()}
+
+
+def _check_parameters(model: nn.Module | EnergyModel) -> None:
+    """Raise if a parameter is NaN: units with two states, drawn by a probability of NaN, would still look like data."""
+    for name, parameter in model.named_parameters() if isinstance(model, nn.Module) else ():
+        if not parameter.is_meta and bool(parameter.isnan().any()):
+            raise ValueError(
+                f"The model cannot be drawn from: its parameter {name!r} holds NaN. Load a good state, or train it "
+                "anew at a lower rate."
+            )
 
 
 def _conditioned(model: EnergyModel, known: State, n: int) -> tuple[EnergyModel, State]:

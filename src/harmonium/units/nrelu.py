@@ -74,7 +74,8 @@ class NReLU(Units):
         m = torch.arange(1, _N_TERMS + 1, dtype=x.dtype, device=x.device)
         tail = torch.cat([m.new_zeros(1), (-(-m).exp()).log1p().cumsum(0)])
         inside = x.clamp_min(0)
-        value = -inside.square() / 2 - tail[inside.clamp_max(_N_TERMS).long()]
+        index = inside.nan_to_num(0.0).clamp_max(_N_TERMS).long()  # NaN stays NaN by its square
+        value = -inside.square() / 2 - tail[index]
         return torch.where(x < 0, -torch.inf, value)
 
     def _negative(self, field: Tensor) -> Tensor:
