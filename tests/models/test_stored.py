@@ -86,6 +86,8 @@ def test_what_cannot_be_trusted_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Linear is not a class of harmonium"):
         hm.NeuralEBM(nn.Linear(2, 1), 2).save(path)
     assert not path.exists()
+    with pytest.raises(ValueError, match="no folder .*nowhere to save into"):
+        MODELS["rbm"].save(tmp_path / "nowhere" / "model.safetensors")
     with pytest.raises(ValueError, match="There is no file"):
         hm.load(path)
     path.write_bytes(b"no tensors")

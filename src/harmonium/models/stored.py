@@ -41,6 +41,8 @@ class Stored(nn.Module):
         path = Path(path)
         if path.exists() and not overwrite:
             raise ValueError(f"{path} is there already. Choose another name, or say save(path, overwrite=True).")
+        if not path.parent.is_dir():
+            raise ValueError(f"There is no folder {path.parent} to save into. Make it first, or choose another.")
         described = describe(self)
         rebuild(described)  # what cannot be read again is not written
         names = self.stored_names()
