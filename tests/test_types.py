@@ -245,3 +245,11 @@ def test_estimate_says_when_it_is_not_trustworthy() -> None:
     many = Estimate(torch.tensor([1.0, 3.0]), torch.zeros(2), torch.zeros(2), torch.ones(2), "exact")
     assert many.mean().value == 2.0
     assert "(2,) values, mean 2.00 (exact), ± 1 over 2 samples" in str(many)
+
+
+def test_no_samples_have_no_mean() -> None:
+    empty = Estimate(torch.zeros(0), 0.0, torch.zeros(0), torch.zeros(0), "exact")
+    assert str(empty) == "(0,) values"
+    assert "no samples" in empty._repr_html_()
+    with pytest.raises(ValueError, match="no mean of no samples"):
+        empty.mean()

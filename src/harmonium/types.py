@@ -105,6 +105,8 @@ class Estimate:
         >>> print(Estimate(torch.tensor([-1.0, -2.0, -3.0]), 0.04, -3.1, -0.9, "sandwich").mean())
         -2.000 ± 0.040 [-3.100, -0.900] (sandwich), ± 0.58 over 3 samples
         """
+        if isinstance(self.value, Tensor) and self.value.numel() == 0:
+            raise ValueError("There is no mean of no samples. Give at least one row.")
         names = ("value", "error", "lower", "upper", "at_least", "at_most")
         means: dict[str, Any] = {
             name: torch.as_tensor(getattr(self, name), dtype=torch.float64).mean().item() for name in names
@@ -115,6 +117,8 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         """Return the numbers as a table, for notebooks."""
+        if isinstance(self.value, Tensor) and self.value.numel() == 0:
+            return html_table({"over": "no samples"})
         shown = self.mean() if isinstance(self.value, Tensor) and self.value.ndim else self
         rows: dict[str, Any] = {"value": f"{shown.value:.6g}", "error": f"{shown.error:.2g}", "kind": self.kind}
         rows |= {"between": f"{shown.lower:.6g} and {shown.upper:.6g}"} if self.kind != "exact" else {}
@@ -124,7 +128,7 @@ class Estimate:
 
     def __str__(self) -> str:
         if isinstance(self.value, Tensor):
-            return f"{tuple(self.value.shape)} values, mean {self.mean()}"
+            return f"{tuple(self.value.shape)} values" + (f", mean {self.mean()}" if self.value.numel() else "")
         over = f", ± {self.spread:.2g} over {self.n_samples:,} samples" if self.spread else ""
         if self.kind == "exact":
             return f"{self.value:.2f} (exact){over}" if self.spread > 0.02 else f"{self.value:.10g} (exact){over}"

@@ -169,3 +169,13 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(ValueError, match=r"must lie in 0..2"):
         tiny_labeled_rbm().energy({"visible": X, "label": torch.full((8,), 3)})
     assert math.isfinite(Hybrid(0.0).loss(tiny_labeled_rbm(), {"visible": X}).item())  # no label: nothing to learn
+
+
+def test_rows_with_holes_have_no_class() -> None:
+    """The largest of three probabilities of NaN would be the first class."""
+    machine, holes = tiny_labeled_rbm(), X.clone()
+    assert machine.predict_proba(holes).isfinite().all()
+    holes[2, 1] = math.nan
+    for asked in (machine.predict_proba, machine.classify):
+        with pytest.raises(ValueError, match="`visible` must be finite"):
+            asked(holes)

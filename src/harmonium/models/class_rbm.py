@@ -58,8 +58,11 @@ class ClassRBM(BoltzmannMachine):
 
     @torch.no_grad()
     def predict_proba(self, x: Values | Mapping[str, Values]) -> Tensor:
-        """Return `p(y | x)`, exactly, `(*batch, n_classes)`."""
-        return self.distribution("label", x).squeeze(-2)
+        """Return `p(y | x)`, exactly, `(*batch, n_classes)`, of data checked for their support."""
+        state = self.state(x)
+        for name in set(state) - {"label"}:
+            self.layer(name).check_support(state[name], name)
+        return self.distribution("label", state).squeeze(-2)
 
     def classify(self, x: Values | Mapping[str, Values]) -> Tensor:
         """Return the most probable class of each sample."""
