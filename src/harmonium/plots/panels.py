@@ -128,7 +128,8 @@ def _(shown: GroupedBars, limits: Limits | None = None) -> Picture:
         range(len(names)), names, rotation=30 if is_tight else 0, ha="right" if is_tight else "center", parse_math=False
     )
     axes.grid(False, axis="x")
-    legend(axes)
+    axes.margins(y=0.25)  # room for the legend above the bars
+    legend(axes, ncols=len(shown.series))
     return Picture(shown.name, shown.caption, figure)
 
 
