@@ -161,6 +161,15 @@ def check_shape(x: Tensor, shape: Iterable[int], *, name: str, layer: str, owner
         )
 
 
+def check_generator(given: object) -> None:
+    """Raise unless it is a generator, or None for the global one: a number is taken for one easily."""
+    if given is not None and not isinstance(given, torch.Generator):
+        seed = given if isinstance(given, int) else 0
+        raise TypeError(
+            f"`generator` must be a torch.Generator. Got {given!r}. Use torch.Generator().manual_seed({seed})."
+        )
+
+
 def check_dtype(x: Tensor, like: Tensor, *, name: str) -> None:
     """Raise unless `x` has the dtype of `like`, a parameter of the model."""
     if x.dtype != like.dtype:

@@ -95,3 +95,23 @@ def test_bennett_feels_a_shift(generator: torch.Generator) -> None:
     assert abs(value - 0.5) < 0.1  # halfway between the two sides, far from both
     assert error < 0.05
     assert bennett(up + 1.0, down - 1.0)[0] == pytest.approx(bennett(up, down)[0] + 1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["exact", "sandwich", "tempering", "bounds"])
+def test_no_method_answers_for_parameters_that_are_nan(method: str, generator: torch.Generator) -> None:
+    rbm = tiny_rbm("Bernoulli", "Spin")
+    assert math.isfinite(hm.log_z(rbm, method=method, n_chains=8, n_betas=20, generator=generator).value)
+    rbm.weight.data[0, 0] = math.nan
+    with pytest.raises(ValueError, match=r"NaN|not finite"):
+        hm.log_z(rbm, method=method, n_chains=8, n_betas=20, generator=generator)
+
+
+def test_a_number_is_no_generator() -> None:
+    rbm = tiny_rbm("Bernoulli", "Spin")
+    words = r"must be a torch.Generator. Got 3. Use torch.Generator\(\).manual_seed\(3\)"
+    with pytest.raises(TypeError, match=words):
+        hm.log_z(rbm, generator=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=words):
+        hm.sample(rbm, 2, generator=3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=words):
+        hm.fit(rbm, torch.zeros(4, *rbm.visible.shape), epochs=1, generator=3)  # type: ignore[arg-type]

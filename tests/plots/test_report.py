@@ -302,7 +302,9 @@ def test_tests_of_samples_say_what_they_could_have_seen() -> None:
         "p = 0.09 by permutation: no difference seen. The test finds a shift by 0.21 standard deviations, or not even"
         in said
     )
-    assert "cannot be told" not in said and "51.2 ± 2.2 % of 500 cases; 50 % is chance" in said
+    assert "cannot be told" not in said and "51.2 ± 2.2 % of 500 cases; 50 % is chance: no difference seen" in said
+    far = tests | {"told_apart": {"accuracy": 0.602, "error": 0.022, "n": 500}}
+    assert "chance: they differ." in " ".join(verdict("", {"likelihood": "none", "samples": far}, []))
     assert "they differ" in " ".join(verdict("", {"likelihood": "none", "samples": tests | {"p_value": 0.001}}, []))
 
 

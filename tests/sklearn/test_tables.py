@@ -83,3 +83,9 @@ def test_a_pipeline_with_holes_and_a_grid() -> None:
     density = BoltzmannDensity(shrinkage=0.1, n_init=1, max_iter=1, random_state=0)
     grid = GridSearchCV(density, {"n_components": [1, 3]}, cv=KFold(2, shuffle=True, random_state=0))
     assert grid.fit(X).best_params_["n_components"] == 3
+
+
+def test_columns_of_text_are_refused_with_a_way_on(rows: np.ndarray) -> None:
+    mixed = np.column_stack([rows[:9].astype(object), ["Adelie"] * 9])
+    with pytest.raises(ValueError, match="X must be numbers: could not convert string to float: 'Adelie'. Encode"):
+        BoltzmannImputer(2, n_init=1, max_iter=1).fit(mixed)

@@ -10,7 +10,6 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from harmonium.couplings import Dense
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.callback import Callback
 from harmonium.learning.history import History
@@ -27,12 +26,11 @@ from harmonium.learning.objectives import (
 from harmonium.learning.objectives.base import require_objective
 from harmonium.learning.progress import Progress
 from harmonium.learning.sparse_rows import SparseRows
-from harmonium.learning.starts import initialize, initialize_layers, layer_rates, spread_components
+from harmonium.learning.starts import initialize, initialize_layers, is_mixture, layer_rates, spread_components
 from harmonium.learning.training import BatchTransform, Training
 from harmonium.learning.transforms import Transform
 from harmonium.models import DBN, RBM, BoltzmannMachine, ClassRBM, RatingRBM
-from harmonium.types import Values
-from harmonium.units import Gaussian
+from harmonium.types import Values, check_generator
 
 N_UPDATES = 2000
 """How many updates the default number of epochs makes, about."""
@@ -88,6 +86,7 @@ def fit(
     >>> len(history)
     2
     """
+    check_generator(generator)
     objective = default_objective(model) if objective is None else objective
     require_objective(objective)
     batches = Batches(data, model)
@@ -141,11 +140,6 @@ def _sparse_column(batches: Batches) -> dict[str, SparseRows]:
     return {batches.layer: batches.dataset} if isinstance(batches.dataset, SparseRows) else {}
 
 
-def _is_mixture(rbm: RBM) -> bool:
-    """Return whether p(x) is a sum of Gaussians, one a hidden state: with unbounded ones, far apart, it has no Z."""
-    return isinstance(rbm.visible, Gaussian) and rbm.hidden.support == "finite" and isinstance(rbm.coupling, Dense)
-
-
 def _start(model: nn.Module, batches: Batches, generator: torch.Generator | None) -> None:
     """Start a model at the data, where they are in memory and its biases are still zero."""
     if isinstance(model, BoltzmannMachine):
@@ -156,7 +150,7 @@ def _start(model: nn.Module, batches: Batches, generator: torch.Generator | None
         }
         if untouched:
             initialize(model, untouched)
-        if isinstance(model, RBM) and _is_mixture(model) and model.data_layer in untouched:
+        if isinstance(model, RBM) and is_mixture(model) and model.data_layer in untouched:
             spread_components(model, 0.5, generator=generator)
     elif isinstance(model, DBN) and model.data_layer in batches.columns:
         initialize_layers(model, batches.columns[model.data_layer][:_N_START])

@@ -66,6 +66,8 @@ def bounds(model: EnergyModel, effort: Effort) -> Estimate:
     modes = mean_field_modes(model, given, generator=effort.generator)
     found = guaranteed_bounds(model, modes, given, max_units=None, generator=effort.generator)
     low, high = found.at_least, found.at_most
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"The bounds of log Z came out as [{low}, {high}]. Check the parameters of the model for NaN.")
     value = (low + high) / 2 if math.isfinite(high) else low
     width = high - low
     note = "" if width <= 1.0 else f"guaranteed bounds alone, {width:.3g} nats apart: the value is no estimate"

@@ -18,7 +18,7 @@ from harmonium.partition.exact import MAX_STATES, counted_layers, exact_log_z
 from harmonium.partition.perturb_and_map import perturb_and_map
 from harmonium.partition.sandwich import sandwich
 from harmonium.partition.tempering import tempering
-from harmonium.types import EnergyModel, Estimate
+from harmonium.types import EnergyModel, Estimate, check_generator
 
 METHODS: dict[str, Callable[[EnergyModel, Effort], Estimate]] = {
     "exact": lambda model, _: exact_log_z(model),  # type: ignore[arg-type]
@@ -53,6 +53,7 @@ def log_z(
     chains: chains start there, too, so that a mode is found that no annealing reaches.
     """
     check_eager(model)
+    check_generator(generator)
     if method is None:
         n_states = counted_layers(model)[1] if isinstance(model, BoltzmannMachine) else None
         method = "exact" if n_states is not None and n_states <= MAX_STATES else "sandwich"

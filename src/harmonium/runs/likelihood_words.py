@@ -116,8 +116,10 @@ def samples_sentences(samples: Mapping[str, Any]) -> list[str]:
         )
     if told := samples.get("told_apart"):
         share, error = 100 * told["accuracy"], 100 * told["error"]
+        verdict = "they differ" if share - 50 > 3 * error else "no difference seen"
         lines.append(
-            f"Nearest neighbors tell them apart in {share:.1f} ± {error:.1f} % of {told['n']:,} cases; 50 % is chance."
+            f"Nearest neighbors tell them apart in {share:.1f} ± {error:.1f} % of {told['n']:,} cases; 50 % is chance: "
+            f"{verdict}."
         )
     return lines
 

@@ -23,6 +23,7 @@ from harmonium.types import (
     Values,
     as_state,
     check_dtype,
+    check_generator,
     keep_freed_memory,
     without_gradient,
 )
@@ -58,6 +59,7 @@ def sample(
         _check_parameters(model)
         return _sample_network(model, n, n_steps, sampler, given, start, generator, on_step)
     check_eager(model)
+    check_generator(generator)
     if not isinstance(model, EnergyModel):
         raise TypeError(f"{type(model).__name__} cannot be drawn from: it has no method free_energy(x).")
     state = sample_layers(

@@ -34,16 +34,24 @@ class HarmoniumEstimator(BaseEstimator):
 
     def _read(self, X: Any, y: Any = "no_validation", *, reset: bool = False) -> Any:
         """Return the checked rows, and classes where there are some."""
-        found = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr" if self.__sklearn_tags__().input_tags.sparse else False,
-            dtype=(np.float64, np.float32),
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=self._min_rows if reset else 1,
-            reset=reset,
-        )
+        try:
+            found = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr" if self.__sklearn_tags__().input_tags.sparse else False,
+                dtype=(np.float64, np.float32),
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=self._min_rows if reset else 1,
+                reset=reset,
+            )
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"X must be numbers: {error}. Encode its columns of text, or give the file to `harmonium train --data "
+                "table.csv`, which reads them as they are."
+            ) from error
         rows = found[0] if isinstance(found, tuple) else found
         if sp.issparse(rows):
             if np.isnan(rows.data).any():

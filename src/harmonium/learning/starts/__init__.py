@@ -6,4 +6,5 @@ from harmonium.learning.starts.initialize import initialize as initialize
 from harmonium.learning.starts.initialize_layers import initialize_layers as initialize_layers
 from harmonium.learning.starts.layer_rates import layer_rates as layer_rates
 from harmonium.learning.starts.principal_layers import principal_layers as principal_layers
+from harmonium.learning.starts.spread_components import is_mixture as is_mixture
 from harmonium.learning.starts.spread_components import spread_components as spread_components

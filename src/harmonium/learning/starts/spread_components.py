@@ -12,6 +12,11 @@ from harmonium.models import RBM
 from harmonium.units import Gaussian
 
 
+def is_mixture(rbm: RBM) -> bool:
+    """Return whether p(x) is a sum of Gaussians, one a hidden state: with unbounded ones, far apart, it has no Z."""
+    return isinstance(rbm.visible, Gaussian) and rbm.hidden.support == "finite" and isinstance(rbm.coupling, Dense)
+
+
 @torch.no_grad()
 def spread_components(rbm: RBM, scale: float, *, generator: torch.Generator | None = None) -> None:
     """Start a Gaussian RBM as a mixture whose components lie apart: `W_ij ~ scale · σ_i N(0, 1)`.

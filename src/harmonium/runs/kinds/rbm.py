@@ -97,7 +97,8 @@ class RBMKind(Kind[Section]):
         rbm = RBM(visible, hidden, generator=generator)
         rows = data.train[:10_000].reshape(-1, *visible.shape)
         initialize(rbm, rows if data.transform is None else data.transform(rows, generator=generator))
-        if "weight_scale" in config.model.options:
+        # The recipe spreads the components of a mixture; under unbounded hidden units, far apart, they have no Z.
+        if "weight_scale" in config.model.options and hidden.support == "finite":
             spread_components(rbm, float(config.model.options["weight_scale"]), generator=generator)
         return rbm
 
