@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from harmonium.cli.entry import run
+from harmonium.cli.logz import log_z_table
 from harmonium.runs import Run, estimate_log_z
+from harmonium.types import Estimate
 
 TINY = ["--data", "bars-and-stripes", "--n-hidden", "4", "--epochs", "2", "--threads", "1", "--no-report", "-q"]
 LITTLE = ["--n-chains", "16", "--n-betas", "20"]
@@ -58,3 +61,17 @@ def test_mistakes_are_told(folder: str, capsys: pytest.CaptureFixture[str]) -> N
     assert "--method must be one of exact" in capsys.readouterr().err
     assert run(["logz", "absent"]) == 2
     assert "holds no run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_no_figure_is_cut_off_in_eighty_columns(shown: bool) -> None:
+    """The control, columns that may not wrap, loses the ends of numbers."""
+    found = Estimate(-1117.37412, 0.00032, -1117.373, -1117.375, "perturb-and-map", at_least=-1118.1, at_most=-1117.2)
+    table = log_z_table({"perturb-and-map": found})
+    for column in table.columns:
+        column.no_wrap = column.no_wrap or not shown
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(table)
+    figures = ("perturb-and-map", "-1117.3741", "0.00032", "-1117.373", "-1117.375", "-1118.100", "-1117.200", "yes")
+    assert all(figure in captured.get() for figure in figures) is shown

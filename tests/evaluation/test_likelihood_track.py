@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import harmonium as hm
+from harmonium.evaluation import likelihood_track
 from harmonium.evaluation.likelihood_track import LikelihoodTrack
 from harmonium.learning import Training
 from harmonium.learning.monitors import Energies
@@ -82,6 +83,40 @@ def test_a_jump_that_no_path_can_follow_shows_in_the_error(generator: torch.Gene
         assert abs(record["log_z"] - truth) < 5 * record["log_z_error"] + 0.01
         errors[strength] = record["log_z_error"]
     assert errors[3.0] > 5 * errors[0.1]
+
+
+def test_weights_that_rest_on_few_particles_do_not_state_a_small_error(
+    generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A jump in 12 steps, where 32 weights each way are those of a few particles, and less of one, where they are not.
+
+    Without the rule (the control) the same weights give the same value and a smaller error than as many independent
+    particles would have as the weights rest on.
+    """
+    monkeypatch.setattr(likelihood_track, "_LONGEST_LEG", 12)
+    for strength, thin in ((0.5, True), (0.02, False)):
+        rbm = hm.RBM(hm.Bernoulli(500), hm.Bernoulli(6), generator=generator).double()
+        training = Training(rbm, torch.ones(8, 500).double(), hm.CD(), epochs=1, generator=generator,
+                            optimizer=torch.optim.SGD(rbm.parameters(), 0.0), monitors=(Energies(),))  # fmt: skip
+        tracks = [LikelihoodTrack(n_particles=32, n_bridges=12, seed=seed) for seed in range(10) for _ in range(2)]
+        for track in tracks:
+            track.on_start(training)
+        with torch.no_grad():
+            rbm.weight.normal_(0.0, strength, generator=generator)
+            rbm.visible_bias.copy_(-rbm.weight.sum(1) / 2)
+            rbm.hidden_bias.copy_(-rbm.weight.sum(0) / 2)
+        training.run()
+        truth, larger = hm.exact_log_z(rbm).value, 0
+        for ruled, free in zip(tracks[::2], tracks[1::2], strict=True):
+            record = ruled(training)
+            with monkeypatch.context() as patch:
+                patch.setattr(likelihood_track, "_THIN", 0.0)
+                control = free(training)
+            assert record["log_z"] == control["log_z"]
+            assert abs(record["log_z"] - truth) < 5 * record["log_z_error"]
+            assert record["log_z_error"] >= control["log_z_error"]
+            larger += record["log_z_error"] > 1.1 * control["log_z_error"]
+        assert (larger > 0) is thin
 
 
 def test_a_wrong_start_is_seen_as_wrong(generator: torch.Generator) -> None:

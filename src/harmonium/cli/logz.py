@@ -74,7 +74,7 @@ def log_z_table(found: dict[str, Estimate]) -> Table:
     """Return estimates line by line: value, error, where it lies as chains say, and where it lies for certain."""
     table = Table("method", "log Z", "±", "by chains", "guaranteed", "trusted", box=None, pad_edge=False)
     for column in table.columns:
-        column.no_wrap = True
+        column.no_wrap = column.header not in ("by chains", "guaranteed")  # where it is narrow intervals take two lines
     for kind, estimate in found.items():
         inside = _interval(estimate.lower, estimate.upper)
         certain = _interval(estimate.at_least, estimate.at_most)

@@ -17,11 +17,12 @@ from harmonium.learning.transforms import ParameterAverage
 from harmonium.models import BoltzmannMachine
 from harmonium.partition.bennett import bennett
 from harmonium.samplers import Gibbs
-from harmonium.samplers.resample import resample
+from harmonium.samplers.resample import effective_size, resample
 from harmonium.types import State
 
 _WIDEST_LEG = 0.3
 _LONGEST_LEG = 400
+_THIN = 0.25  # weights that rest on a smaller share of the particles say little of their own error
 
 
 class LikelihoodTrack(Monitor):
@@ -30,10 +31,12 @@ class LikelihoodTrack(Monitor):
     Before training `n_particles` are drawn from the machine without its couplings, whose Z is known. At the end of
     each epoch they are annealed over `n_bridges` steps from the parameters of the last epoch to the new ones, run for
     as many steps as make half a leg, and melted back again: two bounds of `log Z_new - log Z_old`, and Bennett's
-    estimate between them. A leg whose bounds lie more than 0.3 nats apart is made anew with twice the steps, up to
-    400. The error of a leg is the larger of Bennett's error and half the distance of the bounds; where the parameters
-    jump and no short path can follow, it says so. The errors of the legs are added, not their squares: the same
-    particles walk them all, and where they hold too much of a mode they do so for many epochs.
+    estimate between them. A leg whose bounds lie more than 0.3 nats apart, or whose weights rest on less than a quarter
+    of the particles either way, is made anew with twice the steps, up to 400. The error of a leg is the larger of
+    Bennett's error and half the distance of the bounds, and of weights that still rest on n_up and n_down particles no
+    less than `√(1/n_up + 1/n_down)`: two bounds that each rest on a particle or two agree by chance. Where the
+    parameters jump and no short path can follow, it says so. The errors of the legs are added, not their squares: the
+    same particles walk them all, and where they hold too much of a mode they do so for many epochs.
 
     With a `ParameterAverage` among the transforms the average is followed, the model that a run keeps: it moves
     smoothly, and 25 steps suffice for a machine of 784 × 500. Has its own random numbers, drawn from `seed`.
@@ -111,13 +114,14 @@ class LikelihoodTrack(Monitor):
             for _ in range(n_bridges // 2):
                 there = self._moved(new, there)
             down, _ = self._anneal(there, new, old, n_bridges)
-            width = abs(_log_mean(up) + _log_mean(down))
-            if width <= _WIDEST_LEG or n_bridges >= _LONGEST_LEG:
+            width, size = abs(_log_mean(up) + _log_mean(down)), (effective_size(up), effective_size(down))
+            thin = min(size) < _THIN * self.n_particles
+            if (width <= _WIDEST_LEG and not thin) or n_bridges >= _LONGEST_LEG:
                 break
             n_bridges *= 2
         value, error = bennett(up, down)
         self.log_z += value
-        self.error += max(error, width / 2)
+        self.error += max(error, width / 2, math.sqrt(1 / size[0] + 1 / size[1]) if thin else 0.0)
         self.particles, self.old = there, new
 
     def _anneal(

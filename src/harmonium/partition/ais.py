@@ -17,7 +17,7 @@ from harmonium.partition.path import MachinePath, PathPoint
 from harmonium.partition.schedule import adapted_betas
 from harmonium.partition.shared import everyone, own, part_of_chains, weights_of_all
 from harmonium.samplers import Gibbs
-from harmonium.samplers.resample import resample
+from harmonium.samplers.resample import effective_size, resample
 from harmonium.types import EnergyModel, Estimate, State, as_state, keep_freed_memory
 from harmonium.workers import Part
 
@@ -193,7 +193,7 @@ def from_weights(log_weights: Tensor, log_z0: float, kind: str) -> Estimate:
         raise ValueError(
             f"log Z came out as {value}: Z is infinite, or the parameters are not finite. Check the model."
         )
-    ess = (2 * log_weights.logsumexp(0) - (2 * log_weights).logsumexp(0)).exp().item()
+    ess = effective_size(log_weights)
     error = weight_error(log_weights)
     if ess >= min(FEWEST, n / 2):
         return Estimate(value, error, value - 3 * error, value + 3 * error, kind, ess=ess)
