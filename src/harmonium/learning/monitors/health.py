@@ -74,10 +74,10 @@ def messages(record: Record, past: Sequence[Record], setup: Setup | None = None)
         rest = "add temperatures" if setup.is_tempered else "use TemperedPCD"
         texts.append(f"The chains do not mix: add steps, lower the learning rate, or {rest}.")
     if record.get("log_z_error", 0.0) > 1.0:
-        average = "Average them for longer" if setup.is_averaged else "Average them"
+        smoother = "" if setup.is_averaged else "Their average is easier to follow (ParameterAverage). "
         texts.append(
-            "The running log-likelihood is known only to a nat or worse: the parameters move too fast to be followed. "
-            f"{average} (ParameterAverage), or score the model at the end (log_likelihood)."
+            "The running log-likelihood is known only to a nat or worse, since the errors of following the parameters "
+            f"from epoch to epoch add up. {smoother}Score the model at its end (log_likelihood)."
         )
     gap = record.get("free_energy_gap")
     if gap is not None and len(past) >= 5 and gap < -0.05 * abs(record.get("free_energy", 1.0)):
