@@ -26,6 +26,7 @@ from harmonium.learning.objectives import ExactLikelihood, Objective
 from harmonium.plots.style import COLORS, INK, chart, legend, new_figure
 
 N_SPINS, SIDE = 10, 3
+BETAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def machine(visible: hm.units.Units, n_hidden: int, generator: torch.Generator) -> hm.BoltzmannMachine:
@@ -148,6 +149,7 @@ def main() -> None:
         ("no hidden, exact", 0, ExactLikelihood, 800, 0.05),
         ("8 hidden, exact", 8, ExactLikelihood, 800, 0.05),
         ("8 hidden, PCD", 8, lambda: hm.PCD(n_chains=500), 1500, 0.02),
+        ("8 hidden, tempered PCD", 8, lambda: hm.TemperedPCD(500, n_steps=5, betas=BETAS), 1500, 0.02),
     ):
         kl[name] = [divergence(n_hidden, rule(), max(1, round(n * short)), rate, seed) for seed in range(seeds)]
         print(f"bars and stripes, {name}: KL {', '.join(f'{value:.4f}' for value in kl[name])} nats", flush=True)
