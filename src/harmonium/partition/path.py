@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -20,13 +20,15 @@ from harmonium.types import State, as_state
 class PathPoint:
     """Where the chains are: the layers that are kept, and the fields on the layers that are summed out.
 
-    Where these are a gate and its groups, `gates` holds their fields.
+    Where these are a gate and its groups, `gates` holds their fields. `tempered` are the fields at the temperature that
+    the point was weighed at last, from which the next step draws.
     """
 
     state: State
     fields: State
     linear: Tensor
     gates: GateFields | None = None
+    tempered: dict[float, State] = field(default_factory=dict, compare=False)
 
 
 class MachinePath:
@@ -53,6 +55,18 @@ class MachinePath:
         self.summed: tuple[str, ...] = (others or [()])[-1]
         self.kept = [block for block in model.blocks() if block != self.summed]
         self.gating = model.graph.summation(self.summed) if self.summed and self.summed == model.graph.joint else None
+        self.tilts = self._tilts()
+
+    def _tilts(self) -> State | None:
+        """Return `b - r` of each kept layer where it is not 0; None where terms tie kept layers or have conditions."""
+        kept, graph = self.kept_layers(), self.model.graph
+        flat = all(self.reference[name].ndim == len(self.model.layer(name).shape) for name in kept)
+        tied = any(len(names) > 1 and set(names) <= {*kept, *graph.given} for names, _ in graph.terms)
+        if tied or not flat:
+            return None
+        biases = {name: self.model.bias_field(name).double() for name in kept}
+        tilts = {name: bias - self.reference[name].to(bias) for name, bias in biases.items()}
+        return {name: tilt for name, tilt in tilts.items() if bool(tilt.any())}
 
     def kept_layers(self) -> list[str]:
         """Return the layers that are kept."""
@@ -82,19 +96,28 @@ class MachinePath:
     def point(self, state: State) -> PathPoint:
         """Return a point of the path at these values of the kept layers."""
         kept = {name: state[name] for name in self.kept_layers()}
-        linear = self.model.interaction(kept) - self._at(0.0, _rows(kept)).reference_interaction(kept)
+        linear = self._linear(kept)
         if self.gating is not None:
             return PathPoint(kept, {}, linear, gate_fields(self.model, self.gating, kept))
         return PathPoint(kept, {name: self.model.field(name, kept) for name in self.summed}, linear)
 
+    def _linear(self, kept: State) -> Tensor:
+        """Return `Σ Φ(x) - r·s(x)` of the kept layers: `(b - r)·s(x)` where nothing else ties them."""
+        if self.tilts is None:
+            return self.model.interaction(kept) - self._at(0.0, _rows(kept)).reference_interaction(kept)
+        total = self.model.zeros(self.model.batch_shape(kept), kept)
+        for name, tilt in self.tilts.items():
+            total = total + self.model.layer(name).inner(tilt, kept[name])
+        return total
+
     def log_ratio(self, point: PathPoint, beta: float, new: float) -> Tensor:
         """Return `log f_new(x) - log f_β(x)` of each chain, with `f_β = e^{-E_β}`, in float64."""
         total = (new - beta) * point.linear.double()
-        high_law, low_law = self._at(new, len(total)), self._at(beta, len(total))
-        for name, field in point.fields.items():
+        high, low = self._tempered(point, new), self._at(beta, len(total))
+        for name, theta in point.fields.items():
             units = self.model.layer(name)
-            high = units.log_partition(high_law.temper(name, field))
-            total = total + units.total(high.sub_(units.log_partition(low_law.temper(name, field)))).double()
+            ratio = units.log_partition(high[name]).sub_(units.log_partition(low.temper(name, theta)))
+            total = total + units.total(ratio).double()
         if point.gates is not None and self.gating is not None:
             for at, sign in ((new, 1.0), (beta, -1.0)):
                 weights = gate_log_weights(self.model, self.gating, self._tempered_gates(point.gates, at))
@@ -103,7 +126,7 @@ class MachinePath:
 
     def _tempered_gates(self, fields: GateFields, beta: float) -> GateFields:
         law, gate = self._at(beta, len(fields.gate)), self.summed[0]
-        groups = [{name: law.temper(name, field) for name, field in group.items()} for group in fields.groups]
+        groups = [{name: law.temper(name, theta) for name, theta in group.items()} for group in fields.groups]
         return GateFields(law.temper(gate, fields.gate), groups)
 
     def advance(self, point: PathPoint, beta: float, *, generator: torch.Generator | None = None) -> PathPoint:
@@ -114,11 +137,19 @@ class MachinePath:
             fields = self._tempered_gates(point.gates, beta)
             state |= draw_gate(self.model, self.gating, fields, generator=generator)
         else:
-            known = {name: tempered.temper(name, field) for name, field in point.fields.items()}
+            known = self._tempered(point, beta)
             gibbs.draw_block(tempered, self.summed, state, fields=known, generator=generator)
         for block in self.kept:
             gibbs.draw_block(tempered, block, state, generator=generator)
         return self.point(state)
+
+    def _tempered(self, point: PathPoint, beta: float) -> State:
+        """Return the fields at β on the layers that are summed out, made once for the weight and for the draw."""
+        if beta not in point.tempered:
+            law = self._at(beta, len(point.linear))
+            point.tempered.clear()
+            point.tempered[beta] = {name: law.temper(name, theta) for name, theta in point.fields.items()}
+        return point.tempered[beta]
 
     def _at(self, beta: float, n: int) -> Tempered:
         """Return the law at β of n chains."""
