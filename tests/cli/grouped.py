@@ -16,6 +16,12 @@ def commands(lines: list[list[str]], environment: dict[str, str]) -> list[tuple[
     return [_run(line) for line in lines]
 
 
+def counted_apart(line: list[str]) -> tuple[int, str]:
+    """Run a command after a restart that the agent of one worker counts, and that of the other does not."""
+    os.environ["TORCHELASTIC_RESTART_COUNT"] = str(workers.rank())
+    return _run(line)
+
+
 def _run(line: list[str]) -> tuple[int, str]:
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):

@@ -115,6 +115,9 @@ def test_workers_that_start_again_go_on_with_their_run(tmp_path: Path) -> None:
         (code, _), (second, text) = worker
         assert code == 0 and second == 2 and "already holds a run" in text  # told by every worker
     assert [worker[0][0] for worker in again] == [0, 0]
+    (tmp_path / "apart").mkdir()
+    apart = run_group(2, grouped.counted_apart, tmp_path / "apart", line)  # as agents of two hosts do
+    assert [code for code, _ in apart] == [0, 0]
 
 
 def test_workers_with_other_commands_are_refused(tmp_path: Path) -> None:

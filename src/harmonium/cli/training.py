@@ -250,9 +250,14 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show, page
 
 
 def _begun(config: Config, output: Path | None) -> Run | None:
-    """Return the run of this configuration that workers began before `torchrun` started them again, if there is one."""
+    """Return the run of this configuration that workers began before `torchrun` started them again, if there is one.
+
+    Agents of several hosts count restarts each for itself: one that counts speaks for all.
+    """
     last = last_folder(RUNS, config) if output is None else output
-    if not workers.n_restarts() or last is None or not (last / CONFIG).is_file():
+    is_first_attempt = workers.agreed(not workers.n_restarts())
+    is_there = workers.agreed(last is not None and (last / CONFIG).is_file())
+    if is_first_attempt or not is_there or last is None:
         return None
     run = Run.open(last)
     return run if run.config == config else None
