@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from harmonium.cli.trial import Trial, make_trial, validation_nats
 from harmonium.data.extras import require
 from harmonium.runs import Run
@@ -40,13 +42,14 @@ class Search:
         self.spaces = {name: self._space(name, space) for name, space in spaces.items()}
         folder.mkdir(parents=True, exist_ok=True)
         journal = self.optuna.storages.journal.JournalFileBackend
-        self.study = self.optuna.create_study(
-            study_name=folder.resolve().name,
-            direction="maximize",
-            storage=storage or self.optuna.storages.JournalStorage(journal(str(folder / JOURNAL))),
-            sampler=self.optuna.samplers.TPESampler(seed=0, constant_liar=True, n_startup_trials=min(10, n_trials)),
-            load_if_exists=True,
-        )
+        with FileLock(folder / f".{JOURNAL}.begin"):  # two that begin at once would both make the tables of a database
+            self.study = self.optuna.create_study(
+                study_name=folder.resolve().name,
+                direction="maximize",
+                storage=storage or self.optuna.storages.JournalStorage(journal(str(folder / JOURNAL))),
+                sampler=self.optuna.samplers.TPESampler(seed=0, constant_liar=True, n_startup_trials=min(10, n_trials)),
+                load_if_exists=True,
+            )
         self.numbers: dict[Path, int] = {}
 
     def __iter__(self) -> Iterator[Trial]:
