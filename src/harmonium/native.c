@@ -311,3 +311,21 @@ void join_planes(float *out, const int32_t *high, const int32_t *low, double ste
     for (int64_t at = 0; at < n; at += CHUNK)
         planes_of(out + at, high + at, low + at, step, n - at < CHUNK ? n - at : CHUNK);
 }
+
+/* x = step * (256 high + low) to the nearest, half to even: step is a power of two, and none of x is beyond 127.5 * 256. */
+EVERY_PROCESSOR static void bytes_in_two(int8_t *restrict high, int8_t *restrict low, const float *restrict x,
+                                         float over_step, int64_t n) {
+    for (int64_t k = 0; k < n; k++) {
+        float shifted = over_step * x[k] + 0x1.8p23f; /* a whole number in its last bits */
+        int32_t whole = (int32_t)(as_bits(shifted) - as_bits(0x1.8p23f));
+        int32_t rest = ((whole + 128) & 255) - 128;
+        low[k] = (int8_t)rest;
+        high[k] = (int8_t)((whole - rest) >> 8);
+    }
+}
+
+void split_planes(int8_t *high, int8_t *low, const float *x, float over_step, int64_t n) {
+#pragma omp parallel for schedule(static) if (n > 4 * CHUNK)
+    for (int64_t at = 0; at < n; at += CHUNK)
+        bytes_in_two(high + at, low + at, x + at, over_step, n - at < CHUNK ? n - at : CHUNK);
+}

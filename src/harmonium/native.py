@@ -26,6 +26,7 @@ _ARGUMENTS = {
     "mean_difference": (_POINTER, _POINTER, _LENGTH, _POINTER, _LENGTH, _LENGTH),
     "as_bytes": (_POINTER, _POINTER, _LENGTH, ctypes.POINTER(_LENGTH)),
     "join_planes": (_POINTER, _POINTER, _POINTER, ctypes.c_double, _LENGTH),
+    "split_planes": (_POINTER, _POINTER, _POINTER, _NUMBER, _LENGTH),
     "pick_images": (_POINTER, _POINTER, _POINTER, _LENGTH, _LENGTH, _LENGTH, _LENGTH, ctypes.POINTER(_LENGTH)),
     "pcd_updates": (
         *(_POINTER, _POINTER, _POINTER, _NUMBER, _POINTER, _LENGTH, _LENGTH, _POINTER),
@@ -193,6 +194,18 @@ def join_planes(high: Tensor, low: Tensor, step: float) -> Tensor | None:
     out = torch.empty(high.shape, dtype=torch.float32, device="cpu")
     LIBRARY.join_planes(out.data_ptr(), high.data_ptr(), low.data_ptr(), step, out.numel())
     return out
+
+
+def split_planes(x: Tensor, step: float) -> tuple[Tensor, Tensor] | None:
+    """Return the bytes a and b of `x = step · (256 a + b)` to the nearest; None if the library cannot.
+
+    The step is a power of two, at least 2⁻¹²⁰ so that its inverse is a float.
+    """
+    if LIBRARY is None or not (step >= 2.0**-120 and _within_reach(x) and x.is_contiguous()):
+        return None
+    high, low = (torch.empty(x.shape, dtype=torch.int8, device="cpu") for _ in range(2))
+    LIBRARY.split_planes(high.data_ptr(), low.data_ptr(), x.data_ptr(), 1 / step, x.numel())
+    return high, low
 
 
 def pcd_updates(

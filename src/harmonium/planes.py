@@ -46,13 +46,19 @@ class Planes(NamedTuple):
     def of(cls, weight: Tensor) -> Planes:
         """Return the nearest weights on the finest grid that holds them all, of a step that is a power of two.
 
+        Where some are not finite the step is NaN, and so are all weights and products.
+
         >>> planes = Planes.of(torch.tensor([[1.0, -0.3]]))
         >>> planes.step, planes.weight().tolist()
         (6.103515625e-05, [[1.0, -0.29998779296875]])
         """
-        largest = max(float(weight.abs().max()), 2.0**-100) if weight.numel() else 1.0
-        step = 2.0 ** math.ceil(math.log2(largest / _MOST))
-        whole = (weight.double() / step).round().to(torch.int32)
+        least, most = (float(x) for x in weight.aminmax()) if weight.numel() else (0.0, 1.0)
+        largest = max(-least, most, 2.0**-100)
+        step = 2.0 ** math.ceil(math.log2(largest / _MOST)) if math.isfinite(least + most) else math.nan
+        made = native.split_planes(weight, step)
+        if made is not None:
+            return cls(*made, step)
+        whole = (weight.double() / step).nan_to_num_().round().to(torch.int32)
         low = (whole + 128) % 256 - 128
         return cls(((whole - low) // 256).to(torch.int8), low.to(torch.int8), step)
 
@@ -65,16 +71,23 @@ class Planes(NamedTuple):
 
         None where `left` is not made of whole numbers of 8 bits.
         """
-        whole, all_whole = native.as_bytes(left) or _as_bytes(left)
-        if not all_whole:
+        rows = as_bytes(left)
+        if rows is None:
             return None
-        rows = whole.reshape(-1, left.shape[-1])
-        high, low = (torch._int_mm(rows, plane.t() if transposed else plane) for plane in (self.high, self.low))
-        made = native.join_planes(high, low, self.step)
-        joined = ((256 * high.double() + low) * self.step).float() if made is None else made
+        joined = self.product_of_bytes(rows.reshape(-1, left.shape[-1]), transposed=transposed)
         return joined.view(*left.shape[:-1], joined.shape[-1])
 
+    def product_of_bytes(self, rows: Tensor, *, transposed: bool = False) -> Tensor:
+        """Return the product of a matrix of bytes with W, or with `Wᵀ`."""
+        high, low = (torch._int_mm(rows, plane.t() if transposed else plane) for plane in (self.high, self.low))
+        made = native.join_planes(high, low, self.step)
+        return ((256 * high.double() + low) * self.step).float() if made is None else made
 
-def _as_bytes(x: Tensor) -> tuple[Tensor, bool]:
-    whole = x.to(torch.int8)
-    return whole, torch.equal(whole.to(x), x)
+
+def as_bytes(x: Tensor) -> Tensor | None:
+    """Return whole numbers of 8 bits as such; None where some are none."""
+    made = native.as_bytes(x)
+    if made is None:
+        whole = x.to(torch.int8)
+        made = whole, torch.equal(whole.to(x), x)
+    return made[0] if made[1] else None

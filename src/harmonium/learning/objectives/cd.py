@@ -19,6 +19,7 @@ from harmonium.learning.objectives.contrastive import (
     sweep,
 )
 from harmonium.learning.objectives.dense_pair import DensePair
+from harmonium.learning.objectives.rounded_pair import RoundedPair
 from harmonium.models import BoltzmannMachine
 from harmonium.models.layers import data_layer
 from harmonium.samplers import Gibbs, Sampler
@@ -29,8 +30,12 @@ from harmonium.types import EnergyModel, Filled, State
 class CD(Contrastive):
     """Contrastive divergence: chains of `n_steps` steps that start at the data (Hinton 2002; eq. 6.43).
 
+    With `rounded` an RBM with a dense coupling, in single precision, has its weights rounded to 16 bits in every
+    update; layers of whole numbers meet them in products of bytes where the processor has instructions for these
+    (`RoundedPair`). The weights that are learned stay floats.
+
     >>> CD(n_steps=1)
-    CD(n_steps=1, sampler=None, inference=ClosedForm())
+    CD(n_steps=1, sampler=None, inference=ClosedForm(), rounded=False)
     """
 
     from_data: ClassVar[bool] = True
@@ -38,18 +43,22 @@ class CD(Contrastive):
     n_steps: int = 1
     sampler: Sampler | None = None
     inference: Inference = field(default_factory=ClosedForm)
+    rounded: bool = False
 
     def __post_init__(self) -> None:
         if self.n_steps < 1:
             raise ValueError(f"`n_steps` must be at least 1. Got {self.n_steps}.")
+        if self.rounded and self.sampler is not None:
+            raise ValueError(f"`rounded` is for Gibbs steps, without a `sampler`. Got {self.sampler!r}.")
 
     def divides(self, model: nn.Module) -> bool:
         """Return whether its chains can be divided: those of a class of your own are not."""
         sampler = self.sampler or Gibbs()
-        return type(self) is CD and can_divide(model, self.inference) and sampler.chain_axis() == 0
+        return type(self) is CD and not self.rounded and can_divide(model, self.inference) and sampler.chain_axis() == 0
 
     def draw_negatives(self, model: EnergyModel, observed: State, *, generator: torch.Generator | None = None) -> State:
         """Return the ends of chains that start at the observed layers."""
+        self._refuse_rounded(model)
         sampler = self.sampler or Gibbs()
         if not isinstance(model, BoltzmannMachine):
             return self._run(sampler, model, {data_layer(model): observed[data_layer(model)]}, generator)
@@ -75,6 +84,14 @@ class CD(Contrastive):
             for name, known in positive.fields.items()
         }
 
+    def _refuse_rounded(self, model: object) -> None:
+        if self.rounded:
+            raise ValueError(
+                "CD(rounded=True) learns an RBM with a dense coupling, of units without parameters of their own, in "
+                "single precision on the CPU, from whole rows without weights. Got "
+                f"{type(model).__name__}, or something else that is not so. Leave `rounded` out."
+            )
+
     def _run(self, sampler: Sampler, law: EnergyModel, start: State, generator: torch.Generator | None) -> State:
         state = sampler.init(law, start, generator=generator)
         for _ in range(self.n_steps):
@@ -84,6 +101,10 @@ class CD(Contrastive):
     def _straight_phases(self, pair: DensePair, batch: State, generator: torch.Generator | None) -> Phases | None:
         if type(self) is not CD or self.sampler is not None:  # a class of your own may draw otherwise
             return None
+        if self.rounded:
+            if not RoundedPair.suits(pair):
+                return None
+            pair = RoundedPair(pair)
         positive, known = pair.above(batch[pair.names[0]])
         pair.begin(positive)
         h = pair.draw_hidden(positive, known, generator=generator)
@@ -93,6 +114,7 @@ class CD(Contrastive):
     def _negative_phase(
         self, model: BoltzmannMachine, positive: Filled, share: Tensor | float, generator: torch.Generator | None
     ) -> State:
+        self._refuse_rounded(model)
         if self.sampler is not None:
             observed = {name: value for name, value in positive.state.items() if name not in positive.fields}
             drawn = self.draw_negatives(model, observed, generator=generator)
