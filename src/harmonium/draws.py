@@ -158,6 +158,8 @@ def draw_binomial(n: int, probability: Tensor, *, generator: torch.Generator | N
 
 def draw_poisson(rate: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
     """Draw Poisson counts with the given rates, in their dtype."""
+    if rate.is_meta:  # PyTorch had no shape rule for Poisson draws before 2.5
+        return torch.empty_like(rate)
     if (part := _part(rate.shape)) is not None:
         return _given_others(part, rate, lambda r: draw_poisson(r, generator=generator))
     return torch.poisson(rate, generator=_there(rate.device, generator))
