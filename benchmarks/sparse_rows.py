@@ -3,8 +3,8 @@
     python -m benchmarks.sparse_rows                        # a table; with --picture FILE a picture, too
 
 20,000 columns as in a bag of words (column i is on with a probability of about 1/i), 256 hidden units, batches of 128,
-2,560 rows as a CSR matrix of float32. Each is run in a process of its own, in turn. Time is that of an epoch once the
-first is over, by update; memory is the growth of the process from just before the fit to its peak.
+2,560 rows as a CSR matrix of float32. Each is run in a process of its own, in turn. Time is CPU time (of one thread with
+OMP_NUM_THREADS=1, which other work on the machine disturbs least) of an epoch once the first is over, by update; memory is the growth of the process from just before the fit to its peak.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def measure(name: str, density: float) -> None:
     before = status("VmRSS")
     seconds = []
     for epochs in (1, EPOCHS):
-        begin = time.perf_counter()
+        begin = time.process_time()
         CONTENDERS[name](X, epochs)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     print(1000 * (seconds[1] - seconds[0]) / (EPOCHS - 1) / (N_ROWS // BATCH), status("VmHWM") - before)
 
 
@@ -119,7 +119,7 @@ def main() -> None:
                 done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True)
                 figures = tuple(map(float, done.stdout.split()))
                 found.setdefault((name, density), []).append((figures[0], figures[1]))
-    print(f"{torch.get_num_threads()} threads, ms an update (MiB at the peak), medians of {arguments.repeats}")
+    print(f"{torch.get_num_threads()} threads, ms of CPU time an update (MiB at the peak), medians of {arguments.repeats}")
     print("| share of nonzeros | " + " | ".join(CONTENDERS) + " |\n|---" + "|---" * len(CONTENDERS) + "|")
     medians = {key: tuple(statistics.median(x) for x in zip(*values, strict=True)) for key, values in found.items()}
     for density in DENSITIES:
@@ -134,7 +134,7 @@ def draw(medians: dict[tuple[str, float], tuple[float, ...]], file: Path) -> Non
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for axis, i, words in ((axes[0], 0, "milliseconds an update"), (axes[1], 1, "MiB at the peak")):
+    for axis, i, words in ((axes[0], 0, "milliseconds of CPU time an update"), (axes[1], 1, "MiB at the peak")):
         for name in CONTENDERS:
             axis.loglog(DENSITIES, [medians[name, d][i] for d in DENSITIES], "o-", label=name)
         axis.set_xlabel("share of nonzeros")

@@ -19,9 +19,9 @@ class RoundedPair(DensePair):
 
     The fields of both phases are of the rounded weights; the weights that are learned stay floats, and the gradient at
     the rounded ones is theirs. All five products of an update are made of bytes where the states are whole numbers of
-    8 bits: those of the gradient as one, `[s(v⁻); s(v⁺)]ᵀ [s(h⁻)/n⁻; -s(h⁺)/n⁺]`, whose right side, with h at its means,
-    is rounded to 16 bits, too. On processors without instructions for bytes, and for other states, the rounded weights
-    are multiplied as floats.
+    8 bits: those of the gradient as one, `[s(v⁻); s(v⁺)]ᵀ [s(h⁻)/n⁻; -s(h⁺)/n⁺]`, whose right side, with h at its
+    means, is rounded to 16 bits, too. On processors without instructions for bytes, and for other states, the rounded
+    weights are multiplied as floats.
     """
 
     def __init__(self, pair: DensePair) -> None:
