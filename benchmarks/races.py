@@ -30,7 +30,7 @@ from harmonium.runs import Run, lock, train
 from harmonium.runs.checkpoints import read_checkpoint
 
 WEIGHT = "couplings.0.weight"
-EPOCHS = (2, 2_000)
+EPOCHS = (2, 300)
 """Of the pairs in turn: over at once, or longer than the patience of who waits."""
 
 
