@@ -3,8 +3,9 @@
     python -m benchmarks.sparse_rows                        # a table; with --picture FILE a picture, too
 
 20,000 columns as in a bag of words (column i is on with a probability of about 1/i), 256 hidden units, batches of 128,
-2,560 rows as a CSR matrix of float32. Each is run in a process of its own, in turn. Time is CPU time (of one thread with
-OMP_NUM_THREADS=1, which other work on the machine disturbs least) of an epoch once the first is over, by update; memory is the growth of the process from just before the fit to its peak.
+2,560 rows as a CSR matrix of float32. Each is run in a process of its own, in turn. Time is CPU time (with
+OMP_NUM_THREADS=1 that of one thread, which other work on the machine disturbs least) of an epoch once the first is
+over, by update; memory is the growth of the process from just before the fit to its peak.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def main() -> None:
                 done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=True)
                 figures = tuple(map(float, done.stdout.split()))
                 found.setdefault((name, density), []).append((figures[0], figures[1]))
-    print(f"{torch.get_num_threads()} threads, ms of CPU time an update (MiB at the peak), medians of {arguments.repeats}")
+    threads = torch.get_num_threads()
+    print(f"{threads} threads, ms of CPU time an update (MiB at the peak), medians of {arguments.repeats}")
     print("| share of nonzeros | " + " | ".join(CONTENDERS) + " |\n|---" + "|---" * len(CONTENDERS) + "|")
     medians = {key: tuple(statistics.median(x) for x in zip(*values, strict=True)) for key, values in found.items()}
     for density in DENSITIES:
