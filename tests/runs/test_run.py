@@ -220,6 +220,17 @@ def test_spread_components_start_as_probable_as_none() -> None:
         build_model(wrong, data, generator=torch.Generator())
 
 
+@pytest.mark.parametrize("hidden", ["gaussian", "nrelu"])
+def test_unbounded_hidden_units_start_small_where_the_recipe_spreads_components(hidden: str) -> None:
+    """Far apart they have no Z: with Gaussian units on both sides `E` must be positive definite, `|W/σ| < 1`."""
+    largest = {}
+    for name in ("bernoulli", hidden):
+        settings = config("moons", hidden=name, options={"weight_scale": 3.0})
+        rbm: Any = build_model(settings, prepare(settings).data, generator=torch.Generator().manual_seed(0))
+        largest[name] = torch.linalg.matrix_norm(rbm.weight / rbm.visible.sigma[:, None], 2).item()
+    assert largest[hidden] < 1 < largest["bernoulli"]
+
+
 def test_a_run_whose_data_have_moved_is_the_same_run(tmp_path: Path) -> None:
     config = resolve({"data": {"name": "bars-and-stripes"}, "run": {"threads": 1}})
     Run.create(tmp_path / "run", config)
