@@ -68,6 +68,18 @@ def test_a_gradient_is_added_to(library: str) -> None:
     assert not agree(parameter.grad, 0.5 * exact, 9)
 
 
+@pytest.mark.parametrize("n_model", [9, 4])
+def test_a_contrast_is_the_difference_of_two_products(library: str, n_model: int) -> None:
+    parameter = nn.Parameter(normal(6, 4))
+    v, h = normal(9, 6, seed=1), normal(9, 4, seed=2)
+    x, y = normal(n_model, 6, seed=3), normal(n_model, 4, seed=4)
+    products.make_contrast(parameter, (x, y, 0.5), (v, h, -2.0))
+    model, data = x.double().t() @ y.double(), v.double().t() @ h.double()
+    assert parameter.grad is not None
+    assert agree(parameter.grad, 0.5 * model - 2.0 * data, 2 * (9 + n_model))
+    assert not agree(parameter.grad, 0.5 * data - 2.0 * model, 2 * (9 + n_model))
+
+
 def test_autograd_sees_a_product(library: str) -> None:
     left, right = normal(8, 5), normal(5, 3, seed=1).requires_grad_()
     products.product(left, right).sum().backward()

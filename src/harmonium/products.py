@@ -56,6 +56,29 @@ def add_product(parameter: nn.Parameter, left: Tensor, right: Tensor, scale: flo
         parameter.grad.addmm_(left, right, alpha=scale)
 
 
+@without_gradient
+def make_contrast(
+    parameter: nn.Parameter, gained: tuple[Tensor, Tensor, float], lost: tuple[Tensor, Tensor, float]
+) -> None:
+    """Make the gradient `a xᵀy + b zᵀw` of a matrix from two pairs of matrices whose rows are samples, (x, y, a) first.
+
+    oneDNN, which adds to nothing and wants rows that lie in a row, makes it as one product, `[x; z]ᵀ [a y; b w]`: a
+    tenth less time than two with a sum.
+    """
+    (x, y, a), (z, w, b) = gained, lost
+    if not (ONEDNN and all(_is_for_onednn(left.t(), right, SMALL_SUM) for left, right in ((x, y), (z, w)))):
+        add_product(parameter, x.t(), y, a)
+        add_product(parameter, z.t(), w, b)
+        return
+    n, both = len(x), len(x) + len(z)
+    left, right = x.new_empty(x.shape[1], both), y.new_empty(both, y.shape[1])
+    left[:, :n].copy_(x.t())
+    left[:, n:].copy_(z.t())
+    torch.mul(y, a, out=right[:n])
+    torch.mul(w, b, out=right[n:])
+    parameter.grad = _by_onednn(left, right)
+
+
 def _by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
     made: Tensor = torch.ops.mkldnn._linear_pointwise(left, right.t(), bias, "none", [], "")
     return made

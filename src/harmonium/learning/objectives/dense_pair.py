@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from harmonium import workers
 from harmonium.couplings import Bias, Coupling, Dense
 from harmonium.models import RBM
-from harmonium.products import add_product, product
+from harmonium.products import make_contrast, product
 from harmonium.types import State, gradient, mean_difference
 from harmonium.units import Units
 
@@ -122,8 +122,7 @@ class DensePair:
         h, h_model = self.hidden.statistic(positive.h), self.hidden.statistic(negative.h)
         if not self._is_flat:
             v, v_model, h, h_model = (x.flatten(1) for x in (v, v_model, h, h_model))
-        add_product(self.weight, v_model.t(), h_model, 1 / negative.n)
-        add_product(self.weight, v.t(), h, -1 / positive.n)
+        make_contrast(self.weight, (v_model, h_model, 1 / negative.n), (v, h, -1 / positive.n))
         b, c = (mean_difference(*x, negative.n, positive.n) for x in ((v_model, v), (h_model, h)))
         self.visible_bias.grad = b if self._is_flat else b.view(self.visible.shape)
         self.hidden_bias.grad = c if self._is_flat else c.view(self.hidden.shape)
