@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import statistics
 from typing import Any
 
 import pytest
@@ -117,6 +118,33 @@ def test_weights_that_rest_on_few_particles_do_not_state_a_small_error(
             assert record["log_z_error"] >= control["log_z_error"]
             larger += record["log_z_error"] > 1.1 * control["log_z_error"]
         assert (larger > 0) is thin
+
+
+def test_the_error_knows_what_particles_remember(generator: torch.Generator) -> None:
+    """Two modes form in 8 legs, and no chain crosses between them in the 48 legs in which one becomes heavier.
+
+    `Z = 2 cosh(b) (2 cosh w)^16`. How many particles are in a mode is decided once and counts in every leg, so that the
+    root of the sum of squares of the legs' own errors (the control) is several times too small.
+    """
+    off, stated, control = [], [], []
+    for seed in range(16):
+        rbm = hm.RBM(hm.Spin(16), hm.Spin(1), generator=generator).double()
+        track = LikelihoodTrack(n_particles=64, n_bridges=2, seed=seed)
+        training = Training(rbm, torch.ones(8, 16).double(), hm.CD(), epochs=1, generator=generator,
+                            optimizer=torch.optim.SGD(rbm.parameters(), 0.0), monitors=(Energies(),))  # fmt: skip
+        track.on_start(training)
+        training.run()
+        for leg in range(1, 57):
+            with torch.no_grad():
+                rbm.weight.fill_(min(leg, 8) / 8)
+                rbm.hidden_bias.fill_(max(leg - 8, 0) / 48)
+            record = track(training)
+        off.append(abs(record["log_z"] - hm.exact_log_z(rbm).value))
+        stated.append(record["log_z_error"])
+        control.append(math.sqrt(track._squares))
+    assert sum(o > 3 * s for o, s in zip(off, stated, strict=True)) <= 1
+    assert statistics.fmean((o / c) ** 2 for o, c in zip(off, control, strict=True)) > 2  # 1 if it were the error
+    assert statistics.median(stated) < 4 * statistics.median(off)  # and not by stating too much
 
 
 def test_a_wrong_start_is_seen_as_wrong(generator: torch.Generator) -> None:
