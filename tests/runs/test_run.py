@@ -191,6 +191,7 @@ def test_the_inventory_knows_what_is_missing(tmp_path: Path) -> None:
     items = {item.name: item for item in inventory(str(tmp_path))}
     assert items["digits"].embedded and not items["digits"].missing
     assert items["mnist"].missing[0] == "mnist/train-images-idx3-ubyte.gz"
+    assert [name for name, item in items.items() if not item.embedded and not item.missing] == []
     (tmp_path / "faces-grey").mkdir()
     (tmp_path / "faces-grey/frey_faces.npz").write_bytes(b"")
     assert not {item.name: item for item in inventory(str(tmp_path))}["frey"].missing

@@ -17,6 +17,7 @@ NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
         for split in ("train", "valid", "test")
     ),
     "cifar10": tuple((f"cifar-10/{name}.bin", f"cifar-10/{name}.webp") for name in _CIFAR),
+    "cifar10-patches": tuple((f"cifar-10/{name}.bin", f"cifar-10/{name}.webp") for name in _CIFAR),
     "celeba": (("celeba-10k-half/celebA_10k.tar.xz",),),
     "olivetti": (("faces-grey/olivetti_faces.npz",),),
     "frey": (("faces-grey/frey_faces.npz",),),
@@ -44,11 +45,9 @@ def inventory(data_dir: str | None = None) -> list[Available]:
     ['digits', 'bars-and-stripes']
     """
     directory = DataDirectory(data_dir)
-    return [
-        Available(
-            name,
-            name in EMBEDDED,
-            tuple(files[0] for files in NEEDED.get(name, ()) if not any(directory.has(file) for file in files)),
-        )
-        for name in DATASETS
-    ]
+
+    def missing(name: str) -> tuple[str, ...]:
+        needed = () if name in EMBEDDED else NEEDED[name]
+        return tuple(files[0] for files in needed if not any(directory.has(file) for file in files))
+
+    return [Available(name, name in EMBEDDED, missing(name)) for name in DATASETS]
