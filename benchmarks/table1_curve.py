@@ -1,6 +1,6 @@
 """Test error against CPU minutes: cells of `harmonium reproduce table1` at several budgets, as a table and a picture.
 
-harmonium reproduce table1 --threads 1 --levels 255 --budget 2 --out runs/curve-2      # and other budgets
+harmonium reproduce table1 --threads 1 --levels 255 --budget 2 --output runs/curve-2      # and other budgets
 python benchmarks/table1_curve.py runs/table1 runs/curve-* --image docs/images/table1_curve.png
 """
 

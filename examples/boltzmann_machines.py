@@ -1,11 +1,11 @@
 """Boltzmann machines in general use: couplings recovered from samples, and hidden units that make a law learnable.
 
-    python examples/boltzmann_machines.py --out runs/boltzmann
+    python examples/boltzmann_machines.py --output runs/boltzmann
 
 First, a random Ising model of 10 spins is drawn from exactly, 10² to 10⁶ times, and its couplings are learned again by
 exact maximum likelihood and by persistent chains: the error falls as 1/√n. Then bars and stripes on 3×3 are learned by
 machines whose visible units meet each other, with and without hidden units: KL(data ‖ model), exact, in nats. Three
-seeds each. Prints tables; `boltzmann.png` and the numbers go into `--out`.
+seeds each. Prints tables; `boltzmann.png` and the numbers go into `--output`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def draw_picture(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, help="a folder for the picture and the results")
+    parser.add_argument("--output", type=Path, help="a folder for the picture and the results")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
     seeds, short = (1, 0.02) if arguments.smoke else (arguments.seeds, 1.0)
@@ -153,10 +153,12 @@ def main() -> None:
     ):
         kl[name] = [divergence(n_hidden, rule(), max(1, round(n * short)), rate, seed) for seed in range(seeds)]
         print(f"bars and stripes, {name}: KL {', '.join(f'{value:.4f}' for value in kl[name])} nats", flush=True)
-    if arguments.out is not None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "results.json").write_text(json.dumps({"sizes": sizes, "errors": errors, "kl": kl}, indent=1))
-        draw_picture(sizes, errors, kl, arguments.out / "boltzmann.png")
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        (arguments.output / "results.json").write_text(
+            json.dumps({"sizes": sizes, "errors": errors, "kl": kl}, indent=1)
+        )
+        draw_picture(sizes, errors, kl, arguments.output / "boltzmann.png")
 
 
 if __name__ == "__main__":

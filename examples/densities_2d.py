@@ -1,11 +1,11 @@
 """Densities in the plane learned by four objectives, held against the truth by quadrature.
 
-    python examples/densities_2d.py --seeds 3 --out runs/densities
+    python examples/densities_2d.py --seeds 3 --output runs/densities
 
 Moons, a ring of eight Gaussians and a pinwheel are learned by one network and one budget of updates with maximum
 likelihood (persistent chains of Langevin or of MALA steps), denoising score matching, sliced score matching and
 noise-contrastive estimation. Prints KL(truth ‖ model) in nats as a table, mean ± standard deviation over seeds; 0 is
-perfect. The densities of the last seed beside the truth go into `--out`.
+perfect. The densities of the last seed beside the truth go into `--output`.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds, from 0")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--samples", type=int, default=10_000)
-    parser.add_argument("--out", type=Path, help="a folder for the picture and the results")
+    parser.add_argument("--output", type=Path, help="a folder for the picture and the results")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
     n, epochs = (250, 1) if arguments.smoke else (arguments.samples, arguments.epochs)
@@ -205,10 +205,10 @@ def main() -> None:
             cells.append(f"{values.mean():.3f}" + (f" ± {values.std():.3f}" if len(values) > 1 else ""))
         spent = f"{seconds[name]:.0f}" if name in seconds else "–"
         print("| " + " | ".join([name, *cells, spent]) + " |")
-    if arguments.out is not None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "results.json").write_text(json.dumps(results, indent=1))
-        draw_picture(densities, arguments.out / "densities.png")
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        (arguments.output / "results.json").write_text(json.dumps(results, indent=1))
+        draw_picture(densities, arguments.output / "densities.png")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """How many patterns Hopfield networks hold: measured, beside the theory of infinitely many units.
 
-    python examples/hopfield.py --out runs/hopfield
+    python examples/hopfield.py --output runs/hopfield
 
 Random patterns, Hebb's rule, recall at zero temperature one unit at a time: the mean overlap with the pattern over the
 load p/N, started at the pattern itself and with a fifth of its units flipped, and in a network four times as large,
 beside the curve of Amit, Gutfreund and Sompolinsky (1985) with its end at 0.138. Then the dense network (k = 3) and the
-modern one, which is asked for 10 N patterns in one step. Prints tables; `capacity.png` and the numbers go into `--out`.
+modern one, which is asked for 10 N patterns in one step. Prints tables; `capacity.png` and
+the numbers go into `--output`.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def draw_picture(curves: dict[str, dict[str, list[float]]], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=20, help="draws of the patterns at each point")
-    parser.add_argument("--out", type=Path, help="a folder for the picture and the results")
+    parser.add_argument("--output", type=Path, help="a folder for the picture and the results")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
     small = arguments.smoke
@@ -147,10 +148,10 @@ def main() -> None:
         f"Hebb, N = {4 * n}, from the pattern": curve("hebb, 4 N, pattern", "hebb", 4 * n, 0.0, few, loads),
         f"Storkey, N = {n}, from the pattern": curve("storkey, pattern", "storkey", n, 0.0, few, loads[3:]),
     }
-    if arguments.out is not None:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "results.json").write_text(json.dumps({"curves": curves, "others": others}, indent=1))
-        draw_picture(curves, arguments.out / "capacity.png")
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        (arguments.output / "results.json").write_text(json.dumps({"curves": curves, "others": others}, indent=1))
+        draw_picture(curves, arguments.output / "capacity.png")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 The example of section 6.4 of Tomczak's chapter with what keeps it from diverging: persistent chains in a replay buffer,
 a little input noise, and a guard. Run `python examples/jem_digits.py --seeds 10` for the table of the results; the
-samples of the last seed go into `--out`.
+samples of the last seed go into `--output`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from 0")
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--out", type=Path, help="a folder for the samples and the results")
+    parser.add_argument("--output", type=Path, help="a folder for the samples and the results")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
     results = []
@@ -85,12 +85,12 @@ def main() -> None:
         _jem, result, samples = train(seed, epochs=2 if arguments.smoke else arguments.epochs, smoke=arguments.smoke)
         results.append(result)
         print({name: round(value, 4) for name, value in result.items()}, flush=True)
-        if arguments.out is not None:
+        if arguments.output is not None:
             from harmonium.plots.grids import save_grid
 
-            arguments.out.mkdir(parents=True, exist_ok=True)
-            save_grid(samples, (1, 8, 8), arguments.out / "samples.png", n_columns=10, limits=(-1.0, 1.0))
-            (arguments.out / "results.json").write_text(json.dumps(results, indent=1))
+            arguments.output.mkdir(parents=True, exist_ok=True)
+            save_grid(samples, (1, 8, 8), arguments.output / "samples.png", n_columns=10, limits=(-1.0, 1.0))
+            (arguments.output / "results.json").write_text(json.dumps(results, indent=1))
     table = torch.tensor([[r["accuracy"], r["seconds"]] for r in results], dtype=torch.float64)
     spread = table.std(0) if len(table) > 1 else torch.zeros(2)
     print(

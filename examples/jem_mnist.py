@@ -1,14 +1,15 @@
 """A joint energy model of MNIST with a small convolutional network, beside the same network as a plain classifier.
 
-    python examples/jem_mnist.py --seeds 3 --out runs/jem
-    python examples/jem_mnist.py --seeds 3 --out runs/plain --baseline
-    python examples/jem_mnist.py --seeds 3 --out runs/jem-unweighted --unweighted
-    python examples/jem_mnist.py --seeds 3 --labels 100 --out runs/jem-100
-    python examples/jem_mnist.py --seeds 3 --labels 100 --out runs/plain-100 --baseline
+    python examples/jem_mnist.py --seeds 3 --output runs/jem
+    python examples/jem_mnist.py --seeds 3 --output runs/plain --baseline
+    python examples/jem_mnist.py --seeds 3 --output runs/jem-unweighted --unweighted
+    python examples/jem_mnist.py --seeds 3 --labels 100 --output runs/jem-100
+    python examples/jem_mnist.py --seeds 3 --labels 100 --output runs/plain-100 --baseline
 
 Finds the files by HARMONIUM_DATA. Prints test error, calibration error and AUROC against Fashion-MNIST for each seed
-and their mean ± standard deviation. Seeds that `--out` has results of are not run again. The loss is L_clf + 0.05 L_gen
-(0.3 with few labels), which makes a better classifier than `-ln p(x, y) = L_clf + L_gen`; `--unweighted` is the latter.
+and their mean ± standard deviation. Seeds that `--output` has results of are not run again. The loss is
+L_clf + 0.05 L_gen (0.3 with few labels), which makes a better classifier than `-ln p(x, y) = L_clf + L_gen`;
+`--unweighted` is the latter.
 `--validate` scores 10,000 training images that are held out, on which settings are chosen.
 """
 
@@ -222,7 +223,7 @@ def main() -> None:
     for name, value in ALL_LABELS.items():
         text = f"{value:g}, or {FEW_LABELS[name]:g} with few labels"
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), help=text)
-    parser.add_argument("--out", type=Path, help="a folder for samples and results")
+    parser.add_argument("--output", type=Path, help="a folder for samples and results")
     parser.add_argument("--validate", action="store_true", help="score 10,000 training images that are held out")
     parser.add_argument("--smoke", action="store_true", help="finish in seconds, to see that it runs")
     arguments = parser.parse_args()
@@ -233,7 +234,7 @@ def main() -> None:
         if getattr(arguments, name) is None:
             setattr(arguments, name, value)
     results: list[dict[str, float]] = []
-    record = None if arguments.out is None else arguments.out / "results.json"
+    record = None if arguments.output is None else arguments.output / "results.json"
     if record is not None and record.exists():
         results = json.loads(record.read_text())
     for seed in range(arguments.seeds):

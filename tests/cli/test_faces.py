@@ -34,7 +34,7 @@ def test_networks_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str
 def test_what_a_network_has_not_is_refused(
     arguments: list[str], text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["reproduce", "faces", "--out", str(tmp_path / "run"), *arguments]) == 2
+    assert run(["reproduce", "faces", "--output", str(tmp_path / "run"), *arguments]) == 2
     assert text in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
@@ -54,12 +54,12 @@ def test_the_stack_of_the_paper(size: int) -> None:
 def test_a_folder_of_other_settings_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Faces(folder=tmp_path, seed=1, recipe=RECIPES[DENSE][32]).begin()
     before = (tmp_path / "config.toml").read_bytes()
-    assert run(["reproduce", "faces", "--seed", "2", "--out", str(tmp_path)]) == 2
+    assert run(["reproduce", "faces", "--seed", "2", "--output", str(tmp_path)]) == 2
     assert "other settings" in capsys.readouterr().err
     assert (tmp_path / "config.toml").read_bytes() == before
 
 
 def test_missing_data_is_said_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["reproduce", "faces", "--out", str(tmp_path / "run"), "--data-dir", str(tmp_path)]
+    arguments = ["reproduce", "faces", "--output", str(tmp_path / "run"), "--data-dir", str(tmp_path)]
     assert run(arguments) == 2
     assert "celebA_10k.tar.xz" in capsys.readouterr().err

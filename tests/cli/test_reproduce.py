@@ -27,7 +27,7 @@ def test_a_table_is_written_and_its_cells_are_kept(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
     out = tmp_path / "table1"
-    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--seeds", "2", "--out", str(out)]
+    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--seeds", "2", "--output", str(out)]
     first = CliRunner().invoke(make_app(), command)
     assert first.exit_code == 0, first.output
     assert first.output.count("epoch 1/1") == 2  # the progress of both trainings
@@ -53,7 +53,7 @@ def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: 
     """Stopped after its third update, the same command ends with the filters of one that was not stopped."""
     monkeypatch.setitem(table1.PAPER, "digits", {})
     monkeypatch.setitem(table1.RECIPES, "digits", SMALL)
-    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--out"]
+    command = ["reproduce", "table1", "--data", "digits", "--levels", "3", "--output"]
     on_update = StopSignals.on_update
 
     def interrupt(signals: StopSignals, training: Training) -> None:
@@ -75,7 +75,7 @@ def test_a_signal_saves_the_filters_where_they_are(tmp_path: Path, monkeypatch: 
 
 
 def test_other_data_are_refused(tmp_path: Path) -> None:
-    result = CliRunner().invoke(make_app(), ["reproduce", "table1", "--data", "moons", "--out", str(tmp_path)])
+    result = CliRunner().invoke(make_app(), ["reproduce", "table1", "--data", "moons", "--output", str(tmp_path)])
     assert isinstance(result.exception, ValueError)
     assert "Table 1 has mnist" in str(result.exception)
     assert load("moons").kind == "real"  # it exists, but is not in the table
@@ -91,7 +91,7 @@ def test_the_papers_network_and_its_controls(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(STACKS, "digits", STACK)
     out = tmp_path / "stacks"
     command = ["reproduce", "table1", "--network", "paper", "--data", "digits", "--levels", "3", "--images", "200"]
-    command += ["--layers", "1+2", "--activation", "sigmoid", "--k", "0.5", "--out", str(out)]
+    command += ["--layers", "1+2", "--activation", "sigmoid", "--k", "0.5", "--output", str(out)]
     result = CliRunner().invoke(make_app(), command)
     assert result.exit_code == 0, result.output
     names = ("learned", "patches", "k-means", "components", "random")
@@ -113,6 +113,6 @@ def test_the_papers_network_and_its_controls(monkeypatch: pytest.MonkeyPatch, tm
     ],
 )
 def test_what_the_networks_do_not_take(words: list[str], text: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(make_app(), ["reproduce", "table1", *words, "--out", str(tmp_path)])
+    result = CliRunner().invoke(make_app(), ["reproduce", "table1", *words, "--output", str(tmp_path)])
     assert isinstance(result.exception, ValueError)
     assert re.search(text, str(result.exception))

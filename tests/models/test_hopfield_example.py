@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_capacity(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "examples" / "hopfield.py"), "--smoke", "--out", str(tmp_path)]
+    command = [sys.executable, str(ROOT / "examples" / "hopfield.py"), "--smoke", "--output", str(tmp_path)]
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     known = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     done = subprocess.run(command, env=known, capture_output=True, text=True, check=False)

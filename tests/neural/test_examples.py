@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(script: str, out: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "examples" / script), "--smoke", "--out", str(out), *arguments]
+    command = [sys.executable, str(ROOT / "examples" / script), "--smoke", "--output", str(out), *arguments]
     paths = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     known = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **environment}
     return subprocess.run(command, env=known, capture_output=True, text=True, check=False)

@@ -63,8 +63,11 @@ def faces_command(
     samples: Annotated[int, typer.Option(min=40, help="Samples to draw and to score.")] = 2000,
     steps: Annotated[int, typer.Option(min=1, help="Gibbs steps of each chain.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the results.", show_default="runs/faces-<network>-<size>-<seed>")
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Folder of the results.", show_default="runs/faces-<network>-<size>-<seed>"
+        ),
     ] = None,
     inception: Annotated[
         Path | None,
@@ -95,7 +98,7 @@ def faces_command(
     recipe = FACES[network][size] if budget is None else FACES[network][size].within(budget)
     recipe = recipe.adapted(levels=levels, k=k, activation=activation, rate=rate, tuning=tuning)
     run = Faces(
-        folder=Path("runs") / f"faces-{network}-{size}-{seed}" if out is None else out,
+        folder=Path("runs") / f"faces-{network}-{size}-{seed}" if output is None else output,
         recipe=recipe,
         data_name=data,
         seed=seed,
@@ -167,9 +170,11 @@ def table1_command(
     per_class: Annotated[
         int, typer.Option(min=2, help="paper: pictures of each class of a folder to learn from.")
     ] = 30,
-    out: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             help="Folder of the results; finished cells in it are kept.",
             show_default="runs/table1, paper: runs/table1-paper",
         ),
@@ -196,14 +201,14 @@ def table1_command(
         options = StackOptions(
             data, levels, numbers, reading, layers, controls, k, activation, rate, images, size, per_class, data_dir
         )
-        reproduce_stacks(options, out or Path("runs/table1-paper"), show)
+        reproduce_stacks(options, output or Path("runs/table1-paper"), show)
         return
-    out = out or Path("runs/table1")
+    output = output or Path("runs/table1")
     for number in numbers:
         for name in data or list(PAPER):
             loaded = None
             for n in levels or [255, 1]:
-                cell = cell_of(name, n, number, out, budget, data_dir)
+                cell = cell_of(name, n, number, output, budget, data_dir)
                 loaded = cell.data = cell.data if loaded is None else loaded  # read once for all numbers of levels
                 train_experiment(cell, show)
                 before = cell.evaluation()
@@ -211,6 +216,6 @@ def table1_command(
                     show.event("cell", **cell.score(reading=how, say=show.line))
                 if cell.evaluation() != before:
                     write_report(cell, show)
-    table = table_of(read_cells(out))
-    write_atomic(out / "table1.md", table.encode())
+    table = table_of(read_cells(output))
+    write_atomic(output / "table1.md", table.encode())
     show.line(table)

@@ -67,7 +67,9 @@ class Experiment(RunFolder, ABC):
             self.write_settings(self.settings())
         elif _deciding(read_settings(self.folder)) != _deciding(self.settings()):
             path = self.folder / CONFIG
-            raise ValueError(f"{self.folder} was made with other settings ({path}). Choose another folder with --out.")
+            raise ValueError(
+                f"{self.folder} was made with other settings ({path}). Choose another folder with --output."
+            )
 
     @cached_property
     def data(self) -> Data:

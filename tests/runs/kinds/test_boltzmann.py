@@ -85,7 +85,9 @@ def test_python_m_harmonium() -> None:
 
 
 def test_the_example_runs(tmp_path: Path) -> None:
-    done = command("-W", "ignore", str(ROOT / "examples" / "boltzmann_machines.py"), "--smoke", "--out", str(tmp_path))
+    done = command(
+        "-W", "ignore", str(ROOT / "examples" / "boltzmann_machines.py"), "--smoke", "--output", str(tmp_path)
+    )
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "results.json").read_text())
     assert results["errors"]["exact"][1][0] < results["errors"]["exact"][0][0]  # ten times the samples
