@@ -74,3 +74,15 @@ def test_brackets_in_a_help_are_shown_and_lines_flow(
     assert "A TOML file with a section [sweep]." in " ".join(out.split())
     paragraph = out[out.index("The file is that") : out.index("Arguments")].strip().splitlines()
     assert all(len(line.strip()) > 60 for line in paragraph[:4]), "broken where the docstring is"
+
+
+def test_a_flag_of_several_kinds_says_what_it_is_for_each() -> None:
+    order, labels = (importlib.import_module("harmonium.cli.flags").all_flags()[name] for name in ("order", "labels"))
+    for kind, text in (
+        ("dbn", "Which layers learn when"),
+        ("temporal-rbm", "Frames before"),
+        ("hopfield", "Spins that"),
+    ):
+        assert f"{kind}: {text}" in order.text
+    assert labels.text.startswith("jem, class-rbm, network: How many labels") and order.heading == labels.heading
+    assert labels.type is int and order.type is str

@@ -6,7 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +22,8 @@ SHARED: dict[str, tuple[type[Section], str]] = {
     "run": (RunSection, "Running"),
 }
 """The sections that all kinds share, each with its heading in the help."""
+
+_SEVERAL = "Of several kinds of model"
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,32 @@ class Flag:
 def all_flags() -> dict[str, Flag]:
     """Return the flags by their names in Python: of the shared sections, then of each kind.
 
-    A setting that two kinds have under one name has one flag, which goes to the kind that is trained.
+    A setting that several kinds have under one name has one flag, which goes to the kind that is trained; its text says
+    what it is for each of them.
     """
     flags: dict[str, Flag] = {}
     for section, (settings, heading) in SHARED.items():
         found = flags_of(section, settings, heading, kinds=", ".join(KINDS))
         flags |= {flag.name: flag for flag in found}
-    shared = set(flags)
+    found_of: dict[str, list[Flag]] = {}
     for kind in KINDS.values():
         for flag in flags_of(kind.name, kind.settings, f"--model {kind.name}: {kind.summary}"):
-            if flag.name in shared:
+            if flag.name in flags:
                 raise ValueError(f"The setting {flag.key!r} of {kind.name} has a flag that all kinds have. Rename it.")
-            flags.setdefault(flag.name, flag)
+            found_of.setdefault(flag.name, []).append(flag)
+    alone = {name: found[0] for name, found in found_of.items() if len(found) == 1}
+    flags |= alone | {name: _of_several(found) for name, found in found_of.items() if name not in alone}
     return dict(sorted(flags.items(), key=lambda item: item[1].section == "run"))  # those come last
+
+
+def _of_several(flags: list[Flag]) -> Flag:
+    """Return the one flag of a setting that several kinds have, with what it says for each."""
+    kinds: dict[str, list[str]] = {}
+    for flag in flags:
+        kinds.setdefault(flag.text, []).append(flag.section)
+    text = " ".join(f"{', '.join(names)}: {text}" for text, names in kinds.items())
+    of_all = {flag.type for flag in flags}
+    return replace(flags[0], text=text, heading=_SEVERAL, type=flags[0].type if len(of_all) == 1 else str)
 
 
 def flags_of(section: str, settings: type[Section], heading: str, **words: str) -> Iterator[Flag]:
