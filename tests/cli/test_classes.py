@@ -75,7 +75,8 @@ def test_accuracies_are_those_of_the_values_that_were_learned() -> None:
 
 def test_a_deep_machine_and_the_network_that_it_becomes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(DEEP) == 0
-    assert "bound)" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "bound)" in out and "test log-likelihood in nats, at least" in out
     folder = Path("runs/digits-dbm-1")
     write_report(Run.open(folder), n_steps=3)
     assert {"depths", "filters-2", "samples"} <= {path.stem for path in (folder / "figures").iterdir()}
@@ -93,6 +94,10 @@ def test_a_deep_machine_and_the_network_that_it_becomes(capsys: pytest.CaptureFi
     assert [network[0].in_features, network[0].out_features, network[2].out_features] == [64, 12, 10]
     assert run(["sample", "net"]) == 2
     assert "no density to draw from" in capsys.readouterr().err
+    assert run(["logz", "net"]) == 2
+    assert "kind 'network' has no energy of its data, and so no log Z." in capsys.readouterr().err
+    assert run(["logz", "net", "--method", "all"]) == 2
+    assert "No method gives log Z of this model." in capsys.readouterr().err
     for checkpoint in Run.open("net").checkpoints.paths():
         checkpoint.rename(f"{checkpoint.name}.lost")
     assert run(["resume", "net"]) == 2

@@ -60,6 +60,8 @@ def logz_command(
                     show.line(f"{name}: not for this model. {error}")
                     continue
             found[estimate.kind] = estimate
+    if not found:
+        raise ValueError("No method gives log Z of this model.")
     write_log_z(opened, found)
     for estimate in found.values():
         show.event("log_z", **_plain(estimate))

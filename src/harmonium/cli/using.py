@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,8 @@ from harmonium.runs import (
     write_table,
 )
 from harmonium.runs.folder import MODEL, REPORT
+
+_WIDEST = 16  # images in a row, where a sample is not wider
 
 Steps = Annotated[int, typer.Option("--steps", min=1, help="Steps of each chain.")]
 
@@ -100,8 +103,9 @@ def inpaint_command(
         if path.suffix == ".png":
             from harmonium.plots import inpainting
 
-            require_images(opened)
-            figure = inpainting(result.original, result.given, result.filled, opened.data().shape)
+            n_each, shape = images_of(opened)
+            original, given, filled = (x.reshape(-1, *shape) for x in (result.original, result.given, result.filled))
+            figure = inpainting(original, given, filled, shape, n_columns=n_each * max(1, _WIDEST // n_each))
             figure.savefig(path, bbox_inches="tight", pad_inches=0.06)
         else:
             write_samples(opened, result.filled, path)
@@ -236,7 +240,7 @@ def wanted(missing: tuple[str, ...]) -> str:
 def suffix(run: Run) -> str:
     """Return the natural kind of file for the samples of a run: a picture, a table or an array."""
     data = run.outline.data
-    return ".csv" if data.kind == "table" else ".png" if len(data.shape) == 3 else ".npy"
+    return ".csv" if data.kind == "table" else ".npy" if run.kind.images(data) is None else ".png"
 
 
 def check_suffix(path: Path, known: tuple[str, ...]) -> None:
@@ -256,12 +260,16 @@ def write_samples(run: Run, x: Tensor, path: Path) -> None:
     else:
         from harmonium.plots import save_grid
 
-        require_images(run)
-        save_grid(x, run.outline.data.shape, path)
+        n_each, shape = images_of(run)
+        images = x.reshape(-1, *shape)
+        n_columns = n_each * max(1, math.isqrt(len(images)) // n_each) if n_each > 1 else None
+        save_grid(images, shape, path, n_columns=n_columns)
 
 
-def require_images(run: Run) -> None:
-    """Raise unless the samples of a run can be drawn."""
+def images_of(run: Run) -> tuple[int, tuple[int, ...]]:
+    """Return how many images a sample of a run is, which stay side by side, and their shape, or raise if it is none."""
     data = run.outline.data
-    if len(data.shape) != 3:
+    found = run.kind.images(data)
+    if found is None:
         raise ValueError(f"Samples of {data.name} are not images. Write them to a .npy or .csv file.")
+    return found

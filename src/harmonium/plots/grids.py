@@ -98,17 +98,23 @@ def reconstructions(x: Tensor, x_hat: Tensor, shape: Sequence[int], *, limits: L
 
 
 def inpainting(
-    original: Tensor, masked: Tensor, filled: Tensor, shape: Sequence[int], *, limits: Limits | None = None
+    original: Tensor,
+    masked: Tensor,
+    filled: Tensor,
+    shape: Sequence[int],
+    *,
+    limits: Limits | None = None,
+    n_columns: int | None = None,
 ) -> Figure:
     """Return the originals, what the model was given (NaN is unknown, shown blue) and what it filled in.
 
-    `filled` is `(n, …)`, or `(n_fills, n, …)` for several fillings of each.
+    `filled` is `(n, …)`, or `(n_fills, n, …)` for several fillings of each. `n_columns` are in a row, 16 unless told.
     """
     several = filled if filled.ndim > original.ndim else filled[None]
     rows = {"original": original, "given": masked} | {
         f"filled in{f' {i + 1}' if len(several) > 1 else ''}": fill for i, fill in enumerate(several)
     }
-    return _rows(rows, shape, limits_of(original) if limits is None else limits)
+    return _rows(rows, shape, limits_of(original) if limits is None else limits, n_columns or _WIDEST)
 
 
 def image_rows(rows: Mapping[str, Tensor]) -> Figure:
@@ -143,13 +149,13 @@ def save_grid(
     imsave(path, large.numpy(), format="png")
 
 
-def _rows(rows: dict[str, Tensor], shape: Sequence[int], limits: Limits) -> Figure:
-    """Return named rows of images, one below the other; more than 16 go on in a block of rows below."""
+def _rows(rows: dict[str, Tensor], shape: Sequence[int], limits: Limits, widest: int = _WIDEST) -> Figure:
+    """Return named rows of images, one below the other; more than `widest` go on in a block of rows below."""
     counts = {len(x) for x in rows.values()}
     if len(counts) != 1:
         raise ValueError(f"All rows must hold the same number of images. Got { {k: len(x) for k, x in rows.items()} }.")
     n = counts.pop()
-    n_columns, n_blocks = min(n, _WIDEST), -(-n // _WIDEST)
+    n_columns, n_blocks = min(n, widest), -(-n // widest)
     flat = torch.stack([x.reshape(n, -1) for x in rows.values()])
     blank = flat.new_full((len(rows), n_columns * n_blocks - n, flat.shape[-1]), limits[1])
     blocks = torch.cat([flat, blank], 1).unflatten(1, (n_blocks, n_columns)).transpose(0, 1)

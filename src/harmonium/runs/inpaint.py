@@ -58,6 +58,8 @@ def missing_mask(missing: str, data: Data, n: int, *, generator: torch.Generator
 def inpaint(run: Run, missing: str, *, n: int = 16, n_steps: int = 1000, seed: int = 0) -> Inpainting:
     """Take values away from the first `n` test samples and draw them from the model given the rest."""
     data, trained = run.data(), run.trained()
+    if data.kind == "ratings":
+        raise ValueError("Missing ratings are not drawn but predicted: see the report, or RatingRBM.predict in Python.")
     split = "test" if data.test is not None else "train"
     rows = complete(trained.rows(split))
     if rows is None:
@@ -67,6 +69,7 @@ def inpaint(run: Run, missing: str, *, n: int = 16, n_steps: int = 1000, seed: i
         rows = data.transform(rows, generator=torch.Generator().manual_seed(seed))
     generator = torch.Generator().manual_seed(seed)
     mask = missing_mask(missing, data, len(rows), generator=generator).reshape(rows.shape).to(rows.device)
+    mask = run.kind.takes_away(trained.model, mask)
     given = rows.masked_fill(mask, math.nan)
     filled = run.kind.fill_in(trained, given, n_steps=n_steps, generator=generator)
     return Inpainting(run.restored(rows), run.restored(given), run.restored(filled))

@@ -74,7 +74,12 @@ def estimate_log_z(
     if section.threads is not None:
         torch.set_num_threads(section.threads)
     if not isinstance(trained.model, EnergyModel):
-        raise TypeError(f"{type(trained.model).__name__} has no energy of its data, and so no log Z.")
+        raise ValueError(f"A model of kind {run.config.model.kind!r} has no energy of its data, and so no log Z.")
+    if isinstance(trained.model, BoltzmannMachine) and trained.model.given:
+        raise ValueError(
+            f"A model of kind {run.config.model.kind!r} has conditions ({', '.join(trained.model.given)}) and a log Z "
+            "for each value of theirs, not one. Its scores average over them: harmonium evaluate RUN."
+        )
     model, reference, samples = trained.model, None, None
     if isinstance(model, BoltzmannMachine):
         rows = complete(trained.rows("train"))

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from benchmarks.kill_resume import fingerprint
+from harmonium.cli import entry
 from harmonium.learning import Callback, Training
 from harmonium.plots import write_report
-from harmonium.runs import Config, Run, draw, evaluate, resolve, train
+from harmonium.runs import Config, Run, draw, evaluate, inpaint, resolve, train
 
 TINY: dict[str, dict[str, Any]] = {
     "subspace-rbm": {
@@ -77,4 +78,18 @@ def test_it_trains_resumes_exactly_and_is_reported(kind: str, tmp_path: Path) ->
     run.write_evaluation(scores)
     write_report(run, n_steps=5)
     assert all((run.folder / "figures" / f"{name}.png").stat().st_size > 0 for name in PICTURES[kind])
+    assert entry.run(["sample", str(run.folder), "-n", "3", "--steps", "2", "-q"]) == 0
+    assert entry.run(["inpaint", str(run.folder), "-n", "3", "--steps", "2", "-q"]) == 0
+    assert all((run.folder / f"{name}.png").stat().st_size > 0 for name in ("samples", "inpainting"))
     assert tuple(draw(run, 3, n_steps=2).shape) == (3, *SHAPES[kind])
+
+
+def test_conditions_are_not_taken_away(tmp_path: Path) -> None:
+    """Of a pair only the second image is filled in, of a film only frames that have a past."""
+    for kind, kept in (("gated-rbm", 1), ("temporal-rbm", 2)):
+        run = Run.create(tmp_path / kind, tiny(kind))
+        train(run)
+        result = inpaint(run, "half", n=3, n_steps=1)
+        holes = result.given.isnan().flatten(2).any(2)
+        assert not bool(holes[:, :kept].any()) and bool(holes[:, kept:].all())
+        assert not bool(result.filled.isnan().any())

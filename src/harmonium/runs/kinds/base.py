@@ -181,6 +181,14 @@ class Kind(ABC, Generic[S]):
             trained.model, n, sampler=trained.sampler, n_steps=n_steps, given=given, start=start, generator=generator
         )
 
+    def takes_away(self, model: Any, mask: Tensor) -> Tensor:
+        """Return the values that may be taken away to be filled in, of a mask `(n, *shape)`; most models want none."""
+        return mask
+
+    def images(self, data: Data) -> tuple[int, tuple[int, ...]] | None:
+        """Return how many images side by side a sample is, and their shape; None if it is none."""
+        return (1, tuple(data.shape)) if len(data.shape) == 3 else None
+
     def plays(self) -> tuple[Play, ...]:
         """Return what can be played with the model on the live page, of which those are offered that suit it."""
         return Chains(), Drawing(), Walk(), Plane(), Filters(), Reconstructions()

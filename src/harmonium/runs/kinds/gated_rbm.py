@@ -120,6 +120,15 @@ class GatedRBMKind(Kind[GatedSettings]):
         drawn = sample(trained.model, len(given), n_steps=n_steps, given=known, generator=generator)
         return torch.stack([given[:, 0], drawn], 1)
 
+    def takes_away(self, model: GatedRBM, mask: Tensor) -> Tensor:
+        """Return the mask of the second images: the first are conditions."""
+        return mask & torch.tensor([False, True]).reshape(2, *(1,) * (mask.ndim - 2)).to(mask.device)
+
+    def images(self, data: Data) -> tuple[int, tuple[int, ...]] | None:
+        """Return the two images of a pair."""
+        image = pair_image(data)
+        return None if image is None else (2, image)
+
     def plays(self) -> tuple[Play, ...]:
         """Return the transformation of a pair, done to a drawing."""
         return (Analogy(),)

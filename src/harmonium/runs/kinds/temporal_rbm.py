@@ -124,6 +124,17 @@ class TemporalRBMKind(Kind[TemporalSettings]):
         """Return sequences with what is NaN drawn, frame after frame."""
         return complete(trained.model, given, n_steps=min(n_steps, _N_FRAMES), generator=generator)
 
+    def takes_away(self, model: TemporalRBM, mask: Tensor) -> Tensor:
+        """Return the mask without the first frames: nothing comes before them."""
+        return mask & (torch.arange(mask.shape[1], device=mask.device) >= max(1, model.order)).reshape(
+            -1, *(1,) * (mask.ndim - 2)
+        )
+
+    def images(self, data: Data) -> tuple[int, tuple[int, ...]] | None:
+        """Return the frames of a film."""
+        image = frame_image(data)
+        return None if image is None else (data.shape[0], image)
+
     def plays(self) -> tuple[Play, ...]:
         """Return the film that goes on."""
         return (Sequel(),)
