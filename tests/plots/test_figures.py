@@ -19,9 +19,12 @@ import harmonium as hm
 from harmonium import plots
 from harmonium.evaluation.baselines import gaussian_log_density
 from harmonium.evaluation.classify.calibration import reliability
+from harmonium.models import RatingRBM
 from harmonium.models.data_weight import data_weight
 from harmonium.plots.grids import BETWEEN, UNKNOWN, image_shape, mosaic
 from harmonium.plots.landscape import N_GRID, mass_levels, plane_log_z
+from harmonium.plots.panels import draw_picture
+from harmonium.runs.panels import Lines
 
 
 class Standard(nn.Module):
@@ -178,6 +181,29 @@ def test_histograms_have_area_one_and_a_legend(generator: torch.Generator) -> No
             assert area(np.asarray(patch.get_path().vertices)) == pytest.approx(1.0, rel=1e-5)
     with pytest.raises(TypeError, match="hidden layers"):
         plots.activation_histogram(Standard(), x)
+
+
+def test_parameters_and_activations_go_by_what_they_are() -> None:
+    """A label is no hidden layer, and what is inside a coupling is not shown to a reader."""
+    machine = hm.ClassRBM(hm.Bernoulli(4), hm.Bernoulli(3), 2)
+    with torch.no_grad():
+        machine.couplings[4].bias.fill_(50.0)  # all hidden units are on, and p(y | x) = 1/2
+        machine.couplings[1].weight.zero_()
+    bars = plots.activation_histogram(machine, torch.zeros(2, 4)).axes[0].patches[0]
+    corners = np.asarray(bars.get_path().vertices)
+    assert corners[corners[:, 1] > 0, 0].min() > 0.9
+    ratings = RatingRBM(2, 3, hidden=hm.Gaussian(2))
+    assert legend_of(plots.weight_histogram(ratings)) == ["weight", "ratings bias", "hidden bias"]
+    gates = hm.SubspaceRBM(hm.Bernoulli(4), 2)
+    assert legend_of(plots.weight_histogram(gates)) == ["weight", "visible bias", "gate bias", "subspace bias"]
+
+
+def test_levels_are_named_and_epochs_whole() -> None:
+    lines = Lines("lines", "Lines.", [1], {"valid": [1.0]}, x_label="epoch", levels={"the means": 1.5, "no": 1.2})
+    figure = draw_picture(lines).figure
+    assert isinstance(figure, Figure) and legend_of(figure) == ["valid", "the means", "no"]
+    for axes in (figure.axes[0], plots.curves([{"epoch": 1, "r_hat": 1.2}]).axes[0]):
+        assert all(float(tick).is_integer() for tick in axes.get_xticks())
 
 
 def test_means_of_equal_samples_lie_on_the_diagonal() -> None:

@@ -294,6 +294,29 @@ def test_verdict_in_words() -> None:
     assert verdict("", {"likelihood": "none: gray values"}, []) == ["Log-likelihood: none: gray values."]
 
 
+def test_a_bound_is_said_to_be_one() -> None:
+    """From above nothing is known, so that no interval is given; errors that are small keep a digit."""
+    score = {"value": -24.1, "error": 0.0004, "spread": 0.2, "lower": -24.2, "upper": -24.0, "n": 9}
+    told = verdict("", {"test": score | {"kind": "sandwich bound"}}, [])
+    assert (
+        told[0]
+        == "The test log-likelihood is at least −24.100 ± 0.0004 (log Z) ± 0.200 (samples) nats a sample on 9 samples."
+    )
+    assert told[1].startswith(
+        "How it was found: a lower bound, since hidden layers cannot be summed out; log Z by annealed"
+    )
+    plain = verdict("", {"test": score | {"kind": "sandwich"}}, [])
+    assert (
+        "at least" not in plain[0] and "between −24.200 and −24.000 by log Z" in plain[0] and "bound," not in plain[1]
+    )
+
+
+def test_data_without_nats_are_not_warned_of() -> None:
+    warned = "Nats of data made otherwise cannot be compared"
+    assert warned not in " ".join(verdict("drawn", {"likelihood": "none"}, []))
+    assert warned in " ".join(verdict("drawn", {}, []))
+
+
 def test_tests_of_samples_say_what_they_could_have_seen() -> None:
     tests = {"energy_distance": 0.012, "p_value": 0.09, "n": 500, "m": 400, "shift": 0.21, "share": None}
     tests |= {"told_apart": {"accuracy": 0.512, "error": 0.022, "n": 500}}

@@ -70,7 +70,7 @@ def _draw(axes: Axes, records: Sequence[Mapping[str, Any]], panel: Sequence[str]
         axes.set_ylim(-0.03 * top, top)
     if panel[0] in LEVELS:
         axes.axhline(LEVELS[panel[0]], color=GRAY, linestyle="--", linewidth=0.9)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
     if len(axes.get_legend_handles_labels()[0]) > 1:
         legend(axes)
 

@@ -29,7 +29,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a paragraph of text, and pictures."""
+    """A heading, text, each line a paragraph, and pictures."""
 
     title: str
     text: str
@@ -71,7 +71,8 @@ def page(
         "</div></details>",
     ]
     for section, images in sections:
-        parts.append(f"<section><h2>{escape(section.title)}</h2><p>{escape(section.text)}</p><div class='figures'>")
+        text = "".join(f"<p>{escape(line)}</p>" for line in section.text.splitlines())
+        parts.append(f"<section><h2>{escape(section.title)}</h2>{text}<div class='figures'>")
         parts += [_figure(picture, png) for picture, png in zip(section.pictures, images, strict=True)]
         parts.append("</div></section>")
     return _PAGE.format(title=escape(title), style=_STYLE, body="\n".join(part for part in parts if part))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import singledispatch
+
+from matplotlib.ticker import MaxNLocator
 
 from harmonium.plots.film import animated
 from harmonium.plots.filters import filters
@@ -87,18 +90,11 @@ def _(shown: Lines, limits: Limits | None = None) -> Picture:
     for color, (name, values) in zip(COLORS, shown.series.items(), strict=False):
         marker = "o" if len(values) < 30 else ""
         axes.plot(list(shown.x), list(values), color=color, linewidth=1.5, marker=marker, markersize=4, label=name)
-    for name, value in shown.levels.items():
-        axes.axhline(value, color=GRAY, linestyle="--", linewidth=1)
-        axes.annotate(
-            name,
-            (0.02, value),
-            xycoords=("axes fraction", "data"),
-            fontsize=8,
-            color=INK,
-            va="bottom",
-            parse_math=False,
-        )
-    if len(shown.series) > 1:
+    for (name, value), dashes in zip(shown.levels.items(), itertools.cycle(("--", ":", "-."))):
+        axes.axhline(value, color=GRAY, linestyle=dashes, linewidth=1, label=name)
+    if all(isinstance(x, int) for x in shown.x):
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
+    if len(shown.series) + len(shown.levels) > 1:
         legend(axes)
     return Picture(shown.name, shown.caption, figure)
 

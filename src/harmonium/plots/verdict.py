@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harmonium.runs.likelihood_words import errors, rank, samples_sentences, simple_sentence
+from harmonium.runs.likelihood_words import errors, is_bound, rank, samples_sentences, simple_sentence
 from harmonium.runs.words import SPLITS, is_score, number
 
 KINDS = {
@@ -36,7 +36,9 @@ def verdict(
     lines = [*compared, *own, *nats, *tested] if announced else [*own, *nats, *compared, *tested]
     said = str(scores.get("note") or note)
     if said:
-        lines.append(f"Data: {said}. Nats of data made otherwise cannot be compared with these.")
+        has_nats = "likelihood" not in scores  # else it says why there are none
+        warning = " Nats of data made otherwise cannot be compared with these." if has_nats else ""
+        lines.append(f"Data: {said}.{warning}")
     return lines
 
 
@@ -56,13 +58,16 @@ def _likelihood(scores: Mapping[str, Any]) -> list[str]:
     first, *others = parts
     score = parts[first]
     among = f" on {score['n']:,} samples" if isinstance(score.get("n"), int) else ""
-    text = f"The {SPLITS[first]} log-likelihood is {_estimate(score)}{among}"
+    least = "at least " if is_bound(score) else ""
+    text = f"The {SPLITS[first]} log-likelihood is {least}{_estimate(score)}{among}"
     if others:
         text += "; " + ", ".join(f"{SPLITS[name]} {_short(parts[name])}" for name in others)
     kind = str(score.get("kind") or "")
     lines = [f"{text}. It is {KINDS[kind]}." if kind == "exact" else f"{text}."]
     if kind and kind != "exact":
-        lines.append(f"How it was found: {KINDS.get(kind, kind)}.")
+        method = kind.removesuffix(" bound")
+        told = "a lower bound, since hidden layers cannot be summed out; " if is_bound(score) else ""
+        lines.append(f"How it was found: {told}{KINDS.get(method, method)}.")
     if score.get("trusted") is False:
         lines.append(f"Do not rely on this number: {score.get('note') or 'the method says that it is unreliable'}.")
     return lines
@@ -89,6 +94,8 @@ def _estimate(score: Mapping[str, Any]) -> str:
     known = [error for error in (score.get("error"), score.get("spread")) if _finite(error) and error]
     digits = min(3, max(2, -math.floor(math.log10(min(known))))) if known else 3
     text = f"{number(score['value'], digits)}{errors(score, digits)} nats a sample"
+    if is_bound(score):  # from above nothing is known
+        return text
     if score.get("kind") != "exact" and _finite(score.get("lower")) and _finite(score.get("upper")):
         text += f", between {number(score['lower'], digits)} and {number(score['upper'], digits)} by log Z,"
     return text

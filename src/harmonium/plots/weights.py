@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from harmonium.models import BoltzmannMachine
 from harmonium.models.data_weight import data_weight
+from harmonium.models.layers import paired_layers
 from harmonium.plots.style import BLUE, COLORS, GRAY, ORANGE, bars, chart, edges_of, legend, new_figure
 
 
@@ -47,10 +48,13 @@ def singular_values(model: nn.Module) -> Figure:
 
 @torch.no_grad()
 def activation_histogram(model: nn.Module, x: Tensor) -> Figure:
-    """Return the histograms of `E[h | x]`: of every unit on every sample, and of each unit's mean over the samples."""
+    """Return the histograms of `E[h | x]`: of every unit on every sample, and of each unit's mean over the samples.
+
+    h is the first layer that is neither data nor a label.
+    """
     if not isinstance(model, BoltzmannMachine) or len(model.units) < 2:
         raise TypeError(f"Activations need a machine with hidden layers. Got {type(model).__name__}.")
-    hidden = next(name for name in model.units if name != model.data_layer)
+    hidden = _hidden_layer(model)
     activity = model.infer(x)[hidden].flatten(1).double()
     low, high = activity.min().item(), activity.max().item()
     bounds = model.layer(hidden).bounds()
@@ -85,14 +89,25 @@ def mean_comparison(x: Tensor, samples: Tensor) -> Figure:
     return figure
 
 
+def _hidden_layer(model: BoltzmannMachine) -> str:
+    """Return the name of the layer whose activations are shown."""
+    others = [name for name in model.layers if name != model.data_layer]
+    unlabeled = [name for name in others if name not in paired_layers(model)]
+    return (unlabeled or others)[0]
+
+
 def _parameters(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters as `weight`, `visible bias`, `hidden bias` … of a machine, or all together."""
+    """Return the parameters as `weight`, `visible bias`, `hidden bias` … of a machine, or all together.
+
+    A bias that other layers gate belongs to the last of its layers.
+    """
     if not isinstance(model, BoltzmannMachine):
         flat = [p.detach().flatten() for p in model.parameters()]
         return {"all parameters": torch.cat(flat)} if flat else {}
     groups: dict[str, list[Tensor]] = {}
     for layers, coupling in model.terms:
         for kind, parameter in coupling.named_parameters():
-            name = kind if len(layers) > 1 else f"{layers[0]} {kind}"
+            word = kind.rpartition(".")[2].replace("_", " ")
+            name = f"{layers[-1]} {word}" if len(layers) == 1 or word == "bias" else word
             groups.setdefault(name, []).append(parameter.detach().flatten())
     return {name: torch.cat(values) for name, values in groups.items()}

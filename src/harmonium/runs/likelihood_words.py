@@ -25,13 +25,26 @@ def errors(score: Mapping[str, Any], digits: int | None = None) -> str:
 
     >>> errors({"error": 0.04, "spread": 0.21})
     ' ± 0.04 (log Z) ± 0.21 (samples)'
+    >>> errors({"error": 0.0004, "spread": 0.21}, 2)
+    ' ± 0.0004 (log Z) ± 0.21 (samples)'
     """
     named = [(score.get("error"), "log Z"), (score.get("spread"), "samples")]
     return "".join(
-        f" ± {error:.2g} ({name})" if digits is None else f" ± {number(error, digits)} ({name})"
+        f" ± {error:.2g} ({name})"
+        if digits is None or not round(error, digits)
+        else f" ± {number(error, digits)} ({name})"
         for error, name in named
         if error
     )
+
+
+def is_bound(score: Mapping[str, Any]) -> bool:
+    """Say whether a log-likelihood is only known to be at least so large.
+
+    >>> is_bound({"kind": "sandwich bound"}), is_bound({"kind": "sandwich"})
+    (True, False)
+    """
+    return "bound" in str(score.get("kind")).split()
 
 
 def in_short(score: Mapping[str, Any]) -> str:
@@ -86,7 +99,7 @@ def simple_sentence(scores: Mapping[str, Any]) -> str:
         return f"Above the best simple law, {law_said}, by {size}."
     of_kind = _WHAT_TO_DO_WITH_A_TABLE if "moments" in scores else _WHAT_TO_DO
     do = _WHAT_TO_DO_WITH_A_NETWORK if "law" in scores else of_kind
-    bound = "The bound of the model" if "bound" in str(margin.get("kind")) else "The model"
+    bound = "The bound of the model" if is_bound(margin) else "The model"
     if place == "no better":
         where = "above" if margin["value"] > 0 else "below"
         told = f"{bound.lower()} lies {size} {where} the best simple law, {law_said}: less than two standard errors"
@@ -145,7 +158,8 @@ def likelihood_lines(scores: Mapping[str, Any]) -> list[str]:
     lines += [f"log-likelihood: {scores['likelihood']}"] if "likelihood" in scores else []
     for split in reversed(SPLITS):
         if split in scores:
-            lines.append(f"{split:>5} log-likelihood in nats  {scores[split]['text']}")
+            least = ", at least" if is_bound(scores[split]) else ""
+            lines.append(f"{split:>5} log-likelihood in nats{least}  {scores[split]['text']}")
     if "margin" in scores and rank(scores) == "better":
         lines.append(f"      {simple_sentence(scores)}")
     if "samples" in scores:
@@ -164,7 +178,7 @@ def likelihood_headline(scores: Mapping[str, Any]) -> str:
     """
     if "test" not in scores:
         return ""
-    told = f"log-likelihood {in_short(scores['test'])}"
+    told = f"log-likelihood {'≥ ' if is_bound(scores['test']) else ''}{in_short(scores['test'])}"
     if "margin" not in scores:
         return told
     law, place = scores["baseline"], rank(scores)

@@ -31,7 +31,7 @@ PANELS: tuple[tuple[str, ...], ...] = (
 TITLES = {
     "loss": ("L = L_clf + L_gen", "nats a sample"),
     "generation_loss": ("L_gen = F(data) − F(samples)", "nats a sample"),
-    "classification_loss": ("L_clf, the cross-entropy", "nats a sample"),
+    "classification_loss": ("Cross-entropy of the classes", "nats a sample"),
     "validation_accuracy": ("Validation accuracy", "share of right classes"),
     "validation_rmse": ("Error of validation ratings", "RMSE"),
     "gradient_norm": ("Length of the gradient", "at the last update"),
@@ -74,7 +74,7 @@ LEVELS = {"free_energy_gap": 0.0, "contrast": 0.0, "generation_loss": 0.0, "r_ha
 CAPTIONS = {
     "loss": "The objective of a joint model; the training curve is the mean over each epoch.",
     "generation_loss": "Near zero while samples are as probable as data; it is no likelihood. A runaway is divergence.",
-    "classification_loss": "−ln p(y|x), in training with noise added to the data.",
+    "classification_loss": "−ln p(y|x); in training the mean over each epoch, with the noise or dropout of training.",
     "validation_accuracy": "The share of validation samples whose most probable class is right.",
     "validation_rmse": "The root of the mean squared error of held-out ratings, each predicted from the others.",
     "gradient_norm": "The guard returns to a good state when it jumps.",

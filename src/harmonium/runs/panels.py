@@ -116,7 +116,7 @@ class Calibration(Shown):
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A section of a report: a heading, a paragraph of text, and pictures."""
+    """A section of a report: a heading, text, each line a paragraph, and pictures."""
 
     title: str
     text: str

@@ -137,10 +137,6 @@ class DBMKind(Kind[DBMSettings]):
         )
         return True
 
-    def headline(self, scores: Mapping[str, Any]) -> str:
-        """Return the bound of the log-likelihood on the test data."""
-        return super().headline(scores).replace("log-likelihood ", "log-likelihood ≥ ", 1)
-
     def size(self, config: Config) -> str:
         """Return the sizes of the hidden layers."""
         return "–".join(map(str, self.own(config).sizes))
@@ -177,8 +173,9 @@ class DBMKind(Kind[DBMSettings]):
             largest = product.norm(dim=0).topk(min(_N_FILTERS, product.shape[1])).indices
             images = product.T[largest].reshape(-1, *subject.image)
             images = images / images.flatten(1).abs().amax(1).clamp_min(1e-12).reshape(-1, *(1,) * len(subject.image))
+            name = "W₁W₂" if i == 2 else f"W₁⋯W{chr(ord('₀') + i)}"
             caption = (
-                f"W₁⋯W_{i}: what {len(largest)} units of layer {i} do to the image through the layers below. They are "
+                f"{name}: what {len(largest)} units of layer {i} do to the image through the layers below. They are "
                 "those with the longest weights, each scaled to its largest."
             )
             pictures.append(ImageGrid(f"filters-{i}", caption, images, 20, limits=(-1.0, 1.0)))
