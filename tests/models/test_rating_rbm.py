@@ -138,7 +138,7 @@ def test_errors_say_what_to_do() -> None:
         model.observed(torch.ones(1, 3))
     with pytest.raises(ValueError, match=r"must have shape \(3, 4\)"):
         small("items").observed(torch.ones(2, 4))
-    with pytest.raises(ValueError, match="between 1 and 1, the items"):
+    with pytest.raises(ValueError, match="Got 2; user 0 has 1 left"):
         model.recommend(TABLE, 2)
     with pytest.raises(ValueError, match="both `users` and `items`"):
         model.predict(TABLE, torch.tensor([0]))
@@ -148,3 +148,33 @@ def test_errors_say_what_to_do() -> None:
         RatingRBM(1, 2, rows="films")
     with pytest.raises(TypeError, match="needs a RatingRBM. Got RBM"):
         hm.fit(hm.RBM(hm.Bernoulli(2), hm.Bernoulli(2)), torch.zeros(2, 2), LeaveOneOut())
+
+
+RATED = torch.tensor([[5.0, NAN, 1.0], [4.0, 2.0, 3.0]])
+
+
+def test_a_table_of_ratings_is_enough() -> None:
+    """`fit` and scores take a bare table as what `observed` makes of it, to the last bit."""
+    first, second = (RatingRBM(2, 3, hidden=hm.Gaussian(2), generator=torch.Generator().manual_seed(0)) for _ in "ab")
+    hm.fit(first, RATED, epochs=3, generator=torch.Generator().manual_seed(1))
+    hm.fit(second, second.observed(RATED), epochs=3, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(first.predict(RATED), second.predict(RATED))
+    assert torch.equal(first.free_energy(RATED), first.free_energy(first.observed(RATED)))
+
+
+def test_recommendations_for_some_users() -> None:
+    """One user who has rated everything does not stand in the way of the others."""
+    model = RatingRBM(2, 3, hidden=hm.Gaussian(2), generator=torch.Generator().manual_seed(0))
+    assert model.recommend(RATED, 1, users=[0]).tolist() == [[1]]
+    with pytest.raises(ValueError, match=r"Got 1; user 1 has 0 left.*users=…"):
+        model.recommend(RATED, 1)
+    wide = torch.tensor([[5.0, NAN, 1.0, NAN], [NAN, 2.0, NAN, NAN]])
+    model = RatingRBM(2, 4, hidden=hm.Gaussian(2), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(model.recommend(wide, 2, users=[1, 0]), model.recommend(wide, 2)[[1, 0]])
+    for wrong, message in (([2], "from 0 to 1: the table has 2. Got 2"), ([-1], "Got -1 to -1")):
+        with pytest.raises(ValueError, match=message):
+            model.recommend(wide, 1, users=wrong)
+    with pytest.raises(TypeError, match="Got torch.float32. Use .long()"):
+        model.law_of(wide, torch.tensor([0.5]), torch.tensor([0]))
+    with pytest.raises(ValueError, match="must be pairs. Got 2 users and 1 items"):
+        model.law_of(wide, [0, 1], [0])

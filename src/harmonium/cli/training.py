@@ -231,7 +231,8 @@ def start(config: Config, output: Path | None, overwrite: bool, show: Show, page
     config = settled(config)
     workers.require_same(configuration=config.to_toml())
     prepared = prepare(config)
-    show.columns(prepared.data.columns)
+    if prepared.data.kind == "table":
+        show.columns(prepared.data.columns)
     config = KINDS[config.model.kind].choose(config, prepared, show.line)
     begun = _begun(config, output)
     if begun is not None:

@@ -14,7 +14,7 @@ from harmonium import native
 from harmonium.data import BlockRows
 from harmonium.draws import draw_permutation
 from harmonium.learning.sparse_rows import SparseRows
-from harmonium.models import BoltzmannMachine
+from harmonium.models import BoltzmannMachine, RatingRBM
 from harmonium.models.layers import data_layer, layers_of, paired_layers
 from harmonium.types import State, Values, as_tensor
 from harmonium.units import Units
@@ -26,13 +26,15 @@ Source = Values | Mapping[str, Values] | tuple[Any, ...] | Dataset[Any] | DataLo
 class Batches:
     """Rows of a data source by their numbers, as states of a model; integers and booleans stay so until they are used.
 
-    A mapping names the layers of the model; anything else is its data layer. A tuple of data and labels is for a model
-    that has a place for labels. A `DataLoader` brings its own order. Rows of a sparse matrix become dense
-    batch by batch.
+    A mapping names the layers of the model; anything else is its data layer, or a table of ratings. A tuple of data and
+    labels is for a model that has a place for labels. A `DataLoader` brings its own order. Rows of a sparse matrix
+    become dense batch by batch.
     """
 
     def __init__(self, source: Source, model: nn.Module) -> None:
         self.layer, self.known, self.paired = data_layer(model), layers_of(model), paired_layers(model)
+        self.observed = model.observed if isinstance(model, RatingRBM) else None
+        self.given = model.given if isinstance(model, BoltzmannMachine) else ()
         if SparseRows.holds(source):
             some = next(model.parameters(), torch.empty(0))
             source = SparseRows(source, like=some.dtype)
@@ -73,13 +75,18 @@ class Batches:
                     f"{{{self.layer!r}: x, 'label': y}}; or leave them out."
                 )
         else:
-            parts = {self.layer: batch}
+            parts = {self.layer: batch} if self.observed is None else self.observed(batch)
         for name in parts:
             if name not in self.known:
                 raise ValueError(
                     f"The data hold layer {name!r}, which this model does not have. Its layers are "
                     f"{', '.join(map(repr, self.known))}. Use one of them, or leave it out."
                 )
+        if parts and set(parts) <= set(self.given):
+            raise ValueError(
+                f"The data hold conditions alone, {', '.join(map(repr, parts))}: there is nothing to learn. Give layer "
+                f"{self.layer!r}, too."
+            )
         if not parts:
             raise ValueError(f"The data hold no layer. Give some of {', '.join(map(repr, self.known))}.")
         return {name: as_tensor(value) for name, value in parts.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -100,6 +100,10 @@ class RatingRBM(BoltzmannMachine):
     def _scores(self) -> Tensor:
         return self.couplings[0].scores  # type: ignore[return-value]
 
+    def state(self, x: Values | Mapping[str, Values]) -> State:
+        """Return a state; a bare table of ratings, users × items, is looked at as `observed` does."""
+        return super().state(x if isinstance(x, Mapping) else self.observed(x))
+
     def observed(self, x: Values) -> State:
         """Return a table of ratings, users × items, as a state: numbers of levels, which were rated, and shares."""
         table = as_tensor(x)
@@ -133,7 +137,7 @@ class RatingRBM(BoltzmannMachine):
 
         The weights are made `scale` large; the first hidden unit starts as what a row adds to all of its ratings.
         """
-        state = self.state(self.observed(x))
+        state = self.state(x)
         counts = torch.einsum("ni,nil->il", state["rated"], state["ratings"])
         average = (counts.sum(0) + 1) / (counts.sum() + len(self.levels))
         self.bias.copy_(((counts + _PRIOR * average) / (counts.sum(1, keepdim=True) + _PRIOR)).log())
@@ -159,7 +163,7 @@ class RatingRBM(BoltzmannMachine):
         return self.bias[columns] + hidden.total(hidden.log_partition(fields.unflatten(-1, hidden.shape)))
 
     @without_gradient
-    def law_of(self, x: Values, users: Tensor | None = None, items: Tensor | None = None) -> Tensor:
+    def law_of(self, x: Values, users: Values | None = None, items: Values | None = None) -> Tensor:
         """Return the probability of each level, `(n_users, n_items, levels)`, given all other ratings of a table.
 
         With `users` and `items`, rows and columns of the table, only of these pairs, `(pairs, levels)`.
@@ -171,7 +175,13 @@ class RatingRBM(BoltzmannMachine):
             every = torch.arange(table.numel())
             found = self.law_of(x, every // table.shape[1], every % table.shape[1])
             return found.reshape(*table.shape, len(self.levels))
-        state = self.state(self.observed(table))
+        state = self.state(table)
+        users, items = _numbers(users, "users", table.shape[0]), _numbers(items, "items", table.shape[1])
+        if users.shape != items.shape:
+            raise ValueError(
+                f"`users` and `items` must be pairs. Got {len(users)} users and {len(items)} items. Repeat them until "
+                "each user stands beside an item."
+            )
         rows, columns = (items, users) if self.rows == "items" else (users, items)
         parts = [
             self.log_weights({name: value[some] for name, value in state.items()}, at, column).softmax(-1)
@@ -180,15 +190,44 @@ class RatingRBM(BoltzmannMachine):
         ]
         return torch.cat(parts)
 
-    def predict(self, x: Values, users: Tensor | None = None, items: Tensor | None = None) -> Tensor:
+    def predict(self, x: Values, users: Values | None = None, items: Values | None = None) -> Tensor:
         """Return the expected rating, `(n_users, n_items)`, given all other ratings of a table, or of some pairs."""
         law = self.law_of(x, users, items)
         return law @ torch.tensor(self.levels).to(law)
 
-    def recommend(self, x: Values, n: int = 10) -> Tensor:
-        """Return the numbers of the `n` items with the largest expected rating among those not rated, best first."""
-        rated = ~as_tensor(x).isnan()
-        most = int((~rated).sum(-1).min())
-        if not 1 <= n <= most:
-            raise ValueError(f"`n` must lie between 1 and {most}, the items that some user has not rated. Got {n}.")
-        return self.predict(x).masked_fill(rated, -math.inf).topk(n, -1).indices
+    def recommend(self, x: Values, n: int = 10, users: Values | None = None) -> Tensor:
+        """Return the numbers of the `n` items with the largest expected rating among those not rated, best first.
+
+        Of every user, `(n_users, n)`, or of the `users` named, rows of the table.
+
+        >>> model = RatingRBM(2, 3, levels=(1, 2, 3, 4, 5), hidden=Gaussian(2))
+        >>> model.recommend([[5.0, float("nan"), 1.0], [4.0, 2.0, 3.0]], 1, users=[0]).tolist()
+        [[1]]
+        """
+        table = as_tensor(x)
+        chosen = torch.arange(len(table)) if users is None else _numbers(users, "users", len(table))
+        rated = ~table[chosen].isnan()
+        left = (~rated).sum(-1)
+        if n < 1 or bool((left < n).any()):
+            fewest = int(left.argmin()) if len(left) else 0
+            raise ValueError(
+                f"`n` must be at least 1 and at most the number of items that a user has not rated. Got {n}"
+                + (f"; user {int(chosen[fewest])} has {int(left[fewest])} left. " if len(left) else ". ")
+                + "Ask for fewer items, or name the users that have as many: users=…."
+            )
+        items = torch.arange(table.shape[1])
+        expected = self.predict(table, chosen.repeat_interleave(len(items)), items.repeat(len(chosen)))
+        return expected.reshape(rated.shape).masked_fill(rated, -math.inf).topk(n, -1).indices
+
+
+def _numbers(given: Values, name: str, n: int) -> Tensor:
+    """Return numbers of rows or columns of a table that has `n` of them, checked."""
+    numbers = as_tensor(given).flatten()
+    if numbers.is_floating_point() or numbers.dtype == torch.bool:
+        raise TypeError(f"`{name}` must be whole numbers from 0 to {n - 1}. Got {numbers.dtype}. Use .long().")
+    if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < n:
+        raise ValueError(
+            f"`{name}` must be whole numbers from 0 to {n - 1}: the table has {n}. Got {int(numbers.min())} to "
+            f"{int(numbers.max())}."
+        )
+    return numbers.long()

@@ -59,16 +59,28 @@ def test_it_trains_scores_draws_and_reports(capsys: pytest.CaptureFixture[str]) 
     assert isinstance(model, RatingRBM) and model.rows == "items" and model.levels == (1, 2, 3)
     scores = json.loads(Path("one/evaluation.json").read_text())["ratings"]
     assert set(scores) == {"valid", "test"} and 0 < scores["test"]["rmse"] < 2 and scores["test"]["nats"] < 0
+    assert scores["test"]["nats_error"] > 0
     assert "validation_rmse" in opened.metrics()[-1]
     write_report(opened)
     text = Path("one/report.html").read_text()
-    assert "Recommendations" in text and "User 1: film" in text and "(RMSE)" in text
+    assert "Recommendations" in text and "<p>User 1: film" in text and "(RMSE)" in text
+    assert run(["inpaint", "one"]) == 2
+    assert "Missing ratings are not drawn but predicted" in capsys.readouterr().err
+    assert run(["logz", "one"]) == 2
+    assert "kind 'ratings' has conditions (rated, shares)" in capsys.readouterr().err
     assert run(["sample", "one", "-n", "3", "--steps", "2", "-o", "s.npy"]) == 0
     drawn, train = torch.from_numpy(np.load("s.npy")), opened.data().train[:3]
     assert torch.equal(drawn.isnan(), train.isnan()) and set(drawn[~drawn.isnan()].tolist()) <= {1, 2, 3}
     capsys.readouterr()
     assert run(["list", "."]) == 0
     assert "test RMSE" in capsys.readouterr().out
+
+
+def test_items_are_not_listed_as_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """There may be thousands, and no type of theirs can be overruled."""
+    assert run([*TINY[:-1], "--epochs", "0", "--no-report", "--no-evaluate", "-o", "zero"]) == 0
+    out = capsys.readouterr().out
+    assert "ratings on stars" in out and "film 2" not in out and "Overrule" not in out
 
 
 def test_it_resumes_exactly() -> None:

@@ -130,8 +130,8 @@ class RatingsKind(Kind[RatingsSettings]):
         """Return the errors and the nats of single ratings."""
         told = [
             f"{split:>5} RMSE {score['rmse']:.4f} ± {score['error']:.4f}, mean absolute error {score['mae']:.4f}, "
-            f"{score['nats']:.4f} nats a rating, of {score['n']:,} ratings; means of users and items: RMSE "
-            f"{score['means']:.4f}"
+            f"{score['nats']:.4f} ± {score['nats_error']:.4f} nats a rating, of {score['n']:,} ratings; means of users "
+            f"and items: RMSE {score['means']:.4f}"
             for split, score in scores["ratings"].items()
         ]
         return [*told, *super().lines(scores)]
@@ -146,7 +146,8 @@ class RatingsKind(Kind[RatingsSettings]):
         return [
             f"{'Test' if split == 'test' else 'Validation'} ratings are missed by {number(score['rmse'], 4)} ± "
             f"{number(score['error'], 4)} (RMSE); the means of users and items alone miss them by "
-            f"{number(score['means'], 4)}."
+            f"{number(score['means'], 4)}. Their mean log-probability, each given the known ratings, is "
+            f"{number(score['nats'], 4)} ± {number(score['nats_error'], 4)} nats."
             for split, score in scores["ratings"].items()
         ]
 
@@ -185,15 +186,17 @@ class RatingsKind(Kind[RatingsSettings]):
     def recommendations(self, subject: Subject) -> Panel:
         """Return the items that some users should like best."""
         data, model = subject.data, subject.model
-        few = data.train[:_N_USERS]
-        pairs = torch.arange(few.numel())
-        expected = model.predict(data.train, pairs // few.shape[1], pairs % few.shape[1]).reshape(few.shape)
-        best = expected.masked_fill(~few.isnan(), -math.inf).topk(min(_N_BEST, few.shape[1]), -1)
-        texts = []
-        for user, (values, items) in enumerate(zip(best.values.tolist(), best.indices.tolist(), strict=True)):
-            named = ", ".join(f"{data.columns[i].name} ({v:.1f})" for v, i in zip(values, items, strict=True))
-            texts.append(f"User {user + 1}: {named}.")
-        return Panel("Recommendations", "The largest expected ratings among items not rated. " + " ".join(texts))
+        lines = ["The largest expected ratings among items not rated, of the first users."]
+        for user, row in enumerate(data.train[:_N_USERS]):
+            n = min(_N_BEST, int(row.isnan().sum()))
+            if not n:
+                lines.append(f"User {user + 1} has rated every item.")
+                continue
+            best = model.recommend(data.train, n, [user])[0]
+            expected = model.predict(data.train, torch.full_like(best, user), best).tolist()
+            named = "; ".join(f"{data.columns[i].name} ({v:.1f})" for v, i in zip(expected, best.tolist(), strict=True))
+            lines.append(f"User {user + 1}: {named}.")
+        return Panel("Recommendations", "\n".join(lines))
 
 
 def rating_scores(model: RatingRBM, known: Tensor, asked: Tensor) -> dict[str, Any]:
@@ -209,6 +212,7 @@ def rating_scores(model: RatingRBM, known: Tensor, asked: Tensor) -> dict[str, A
         "error": (squares.std() / (2 * rmse * math.sqrt(n))).item() if n > 1 and rmse else 0.0,
         "mae": (law @ levels - truth).abs().mean().item(),
         "nats": right.log().mean().item(),
+        "nats_error": (right.log().double().std() / math.sqrt(n)).item() if n > 1 else 0.0,
         "means": (means_of(known)[users, items] - truth).square().mean().sqrt().item(),
         "n": n,
     }
