@@ -33,6 +33,8 @@ class Factored(Coupling):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(n_factors, int) or n_factors < 1:
+            raise ValueError(f"`n_factors` must be a whole number, at least 1. Got {n_factors!r}.")
         self.first, self.second, self.third = as_shape(first), as_shape(second), as_shape(third)
         self.n_factors = n_factors
         sizes = [math.prod(shape) for shape in self.shapes]

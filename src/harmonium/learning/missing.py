@@ -34,7 +34,10 @@ class MissingValues:
             if not bool(holes.any()):  # infinities of both signs
                 continue
             if bool(holes.all()):
-                raise ValueError(f"All values of layer {name!r} are NaN: there is nothing to learn from. Leave it out.")
+                raise ValueError(
+                    f"All values of layer {name!r} are NaN (of classes: -1): there is nothing to learn from. "
+                    "Leave it out."
+                )
             if drawn:
                 self._take(name, x, holes, alone=len(batches.columns) == 1)
 

@@ -12,6 +12,7 @@ from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.types import Values
 from harmonium.units import Categorical, Units
+from harmonium.units.base import require_units
 
 
 class ClassRBM(BoltzmannMachine):
@@ -33,6 +34,7 @@ class ClassRBM(BoltzmannMachine):
     ) -> None:
         if n_classes < 2:
             raise ValueError(f"`n_classes` must be at least 2. Got {n_classes}. Without classes use RBM.")
+        require_units(visible=visible, hidden=hidden)
         label = Categorical(1, n_classes)
         super().__init__(
             {"visible": visible, "label": label, "hidden": hidden},

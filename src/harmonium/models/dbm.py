@@ -13,6 +13,7 @@ from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.models.rbm import RBM
 from harmonium.units import Units
+from harmonium.units.base import require_units
 
 
 class DBM(BoltzmannMachine):
@@ -35,6 +36,7 @@ class DBM(BoltzmannMachine):
                 "use RBM."
             )
         layers = {"visible" if i == 0 else f"hidden_{i}": layer for i, layer in enumerate(units)}
+        require_units(**layers)
         ties = [
             ((below, above), Dense(layers[below].shape, layers[above].shape, generator=generator))
             for below, above in itertools.pairwise(layers)

@@ -9,6 +9,7 @@ from harmonium.couplings import Bias, Factored
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.types import Values
 from harmonium.units import Gaussian, Units
+from harmonium.units.base import require_units
 
 
 class GatedRBM(BoltzmannMachine):
@@ -32,6 +33,7 @@ class GatedRBM(BoltzmannMachine):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
+        require_units(output=output, hidden=hidden)
         given = input if isinstance(input, Units) else Gaussian(*((input,) if isinstance(input, int) else input))
         for parameter in given.parameters():
             parameter.requires_grad_(False)  # a condition has no law

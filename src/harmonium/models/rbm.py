@@ -13,6 +13,7 @@ from harmonium.models.mean import Mean
 from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.types import State, Values, as_tensor, check_dtype, check_shape
 from harmonium.units import Units
+from harmonium.units.base import require_units
 
 
 class RBM(BoltzmannMachine):
@@ -34,9 +35,7 @@ class RBM(BoltzmannMachine):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
-        for name, units in (("visible", visible), ("hidden", hidden)):
-            if not isinstance(units, Units):
-                raise TypeError(f"`{name}` must be units, such as Bernoulli(6). Got {units!r}.")
+        require_units(visible=visible, hidden=hidden)
         if coupling is None:
             coupling = Dense(visible.shape, hidden.shape, generator=generator)
         shared = coupling.shares_places

@@ -12,6 +12,7 @@ from harmonium.models.gate_fields import gate_fields, gate_log_weights
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.types import Values
 from harmonium.units import Bernoulli, Units
+from harmonium.units.base import require_units
 
 
 class SubspaceRBM(BoltzmannMachine):
@@ -29,6 +30,7 @@ class SubspaceRBM(BoltzmannMachine):
     def __init__(
         self, visible: Units, n_gates: int, width: int = 3, *, generator: torch.Generator | None = None
     ) -> None:
+        require_units(visible=visible)
         super().__init__(
             {"visible": visible, "gate": Bernoulli(n_gates), "subspace": Bernoulli(n_gates, width)},
             [

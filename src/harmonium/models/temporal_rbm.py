@@ -12,6 +12,7 @@ from harmonium.models.graph import Term
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.types import State, Values, as_state
 from harmonium.units import Gaussian, Units
+from harmonium.units.base import require_units
 
 
 class TemporalRBM(BoltzmannMachine):
@@ -45,6 +46,7 @@ class TemporalRBM(BoltzmannMachine):
                 f"`order` must be at least 1, the number of frames before that are given, or 0 with recurrent=True. "
                 f"Got {order}."
             )
+        require_units(frame=frame, hidden=hidden)
         terms: list[Term] = [
             (("frame", "hidden"), Dense(frame.shape, hidden.shape, generator=generator)),
             (("frame",), Bias(frame.shape)),

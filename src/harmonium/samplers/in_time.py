@@ -20,6 +20,7 @@ def predict(
     over the second half of its steps.
     """
     keep_freed_memory()
+    _check_count(n_steps, "n_steps")
     state = model.state(sequences)
     frames = state["frame"]
     conditions = {name: state[name] for name in model.given}
@@ -48,6 +49,8 @@ def generate(
     `start`, `(*batch, T, *frame)`, has at least as many frames as the order. Each frame is the end of a Gibbs chain
     that starts at the frame before.
     """
+    _check_count(n_frames, "n_frames")
+    _check_count(n_steps, "n_steps")
     begin = model.layer("frame").encoded(as_tensor(start, like=model._some_parameter()), like=model._some_parameter())
     axis = begin.ndim - len(model.layer("frame").shape) - 1
     conditions, film = model.conditions(begin), []
@@ -68,6 +71,7 @@ def complete(
     A value is drawn given the known values of its frame and all frames before, which may have been drawn themselves.
     Frames that come later are not looked at: they would need the normalizer of every frame that they follow.
     """
+    _check_count(n_steps, "n_steps")
     some = model._some_parameter()
     film = model.layer("frame").encoded(as_tensor(sequences, like=some), like=some).clone()
     first = max(1, model.order)
@@ -118,6 +122,12 @@ def following(model: TemporalRBM, frame: Tensor, conditions: State) -> State:
     if "memory" in conditions:
         found["memory"] = model.mean("hidden", {"frame": frame, **conditions})
     return found
+
+
+def _check_count(value: int, name: str) -> None:
+    """Raise unless it is at least 1."""
+    if value < 1:
+        raise ValueError(f"`{name}` must be at least 1. Got {value}.")
 
 
 def _before(model: TemporalRBM, frames: Tensor, conditions: State) -> Tensor:

@@ -24,6 +24,7 @@ from harmonium.types import (
     as_state,
     check_dtype,
     check_generator,
+    check_shape,
     keep_freed_memory,
     without_gradient,
 )
@@ -184,7 +185,7 @@ def _conditioned(model: EnergyModel, known: State, n: int) -> tuple[EnergyModel,
 def _check_given(model: EnergyModel, name: str, given: Tensor, x: Tensor) -> None:
     if isinstance(model, BoltzmannMachine):
         units = model.layer(name)
-        units.check_shape(given, "given")
+        check_shape(given, units.shape, name="given", layer=name, owner=units)
         check_dtype(given, x, name="given")
         known = ~given.isnan()
         units.check_known(known, "given")

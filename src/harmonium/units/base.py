@@ -345,3 +345,13 @@ def _derivative(function: Callable[[Tensor], Tensor], field: Tensor) -> Tensor:
         argument = field if field.requires_grad else field.detach().requires_grad_()
         (slope,) = torch.autograd.grad(function(argument).sum(), argument, create_graph=tracked)
     return slope
+
+
+def require_units(**layers: object) -> None:
+    """Raise unless every layer is made of units.
+
+    >>> require_units(visible=Bernoulli(3))
+    """
+    for name, units in layers.items():
+        if not isinstance(units, Units):
+            raise TypeError(f"`{name}` must be units, such as Bernoulli(6). Got {units!r}.")

@@ -41,6 +41,12 @@ class Categorical(Units):
         >>> Categorical(1, 3).encoded(torch.tensor([2, -1]), like=torch.zeros(1)).tolist()
         [[[0.0, 0.0, 1.0]], [[nan, nan, nan]]]
         """
+        if x.is_floating_point() and like is not None and tuple(x.shape[-2:]) != self.shape:
+            raise ValueError(
+                f"{self!r} takes class numbers as integers, (*batch, {self.n}), or one-hot vectors, (*batch, {self.n}, "
+                f"{self.classes}). Got {x.dtype} of shape {tuple(x.shape)}. Turn numbers into integers with x.long(), "
+                "or reshape the vectors."
+            )
         if x.is_floating_point() or like is None or (x.ndim > 2 and tuple(x.shape[-2:]) == self.shape):
             return super().encoded(x, like=like)
         numbers = x.long() if x.shape[-1:] == (self.n,) and (self.n > 1 or x.ndim > 1) else x.long().unsqueeze(-1)

@@ -41,6 +41,15 @@ class Spin(Units):
         """Return `θ = artanh m`."""
         return mean.atanh()
 
+    def check_support(self, x: Tensor, name: str) -> None:
+        """Raise unless every value is one of -1 and 1, or a mean of such; zeros and ones alone are bits."""
+        super().check_support(x, name)
+        if x.numel() and not x.is_meta and bool((x * (1 - x) == 0).all()) and bool((x != x.flatten()[0]).any()):
+            raise ValueError(
+                f"`{name}` must hold -1 and 1 to match {self!r}. Got 0 and 1 only. Turn them into spins with "
+                "2 * x - 1, or build the layer of Bernoulli units."
+            )
+
     def states(self) -> Tensor:
         """Return -1 and 1."""
         return torch.tensor([-1.0, 1.0], dtype=torch.float64)

@@ -69,6 +69,8 @@ class CrossEntropy(Objective):
         state = as_state(batch, X)
         if Y not in state:
             raise ValueError("CrossEntropy learns from data and classes. Give a tuple (x, y), y being class numbers.")
+        if state[Y].ndim == 1 and state[Y].is_floating_point():
+            raise ValueError(f"Class numbers must be integers, -1 where unknown. Got {state[Y].dtype}. Use y.long().")
         known = state[Y] >= 0
         x, y = (state[X], state[Y]) if bool(known.all()) else (state[X][known], state[Y][known])
         x = _thinned(x, self.input_dropout, generator)
@@ -79,6 +81,11 @@ class CrossEntropy(Objective):
                     x = _thinned(x, self.dropout, generator)
         else:
             x = model(x)
+        if y.ndim == 1 and len(y) and int(y.max()) >= x.shape[-1]:
+            raise ValueError(
+                f"Class numbers must lie in 0..{x.shape[-1] - 1}: the network has {x.shape[-1]} outputs. Got "
+                f"{int(y.max())}. Build it for as many classes."
+            )
         loss = cross_entropy(x, y) if len(y) else x.sum() * 0.0
         self.metrics = {"classification_loss": loss.item()} if len(y) else {}
         return loss
