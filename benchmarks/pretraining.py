@@ -5,6 +5,7 @@ that it becomes and the same network with random weights learn from some labels,
 the one that is best for it on the last 10,000 training images (seed 0), whose labels are not learned from meanwhile.
 
     python -m benchmarks.pretraining --labels 100 1000 10000 60000 --seeds 3
+    python -m benchmarks.pretraining --labels 60000 --layers "dense 500, dense 500, dense 2000" --updates 16000
     python -m benchmarks.pretraining --labels 60000 --deep deep_mnist/*.safetensors
 
 `--deep` are deep Boltzmann machines in files, one for each seed, such as `benchmarks.deep_mnist` leaves; their networks
@@ -15,8 +16,9 @@ Stacks and results are kept in the folder `--output` and not computed again.
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -31,16 +33,17 @@ from harmonium.learning.objectives import CrossEntropy
 from harmonium.models.class_log_probabilities import class_log_probabilities
 from harmonium.networks.layers import redraw
 
+LAYERS = "dense 500, dense 1000"
 N_UPDATES = {100: 300, 1000: 1000, 10_000: 2500, 60_000: 32_000}
 TRIED = [(0.0, 3e-4), (0.0, 1e-3), (0.5, 3e-4), (0.5, 1e-3)]
 TRIED_OF_ALL = [(0.5, 1e-3), (0.5, 3e-3)]
 """Shares of hidden units that are left out, and rates of Adam; without the first, inputs are not left out either."""
 
 
-def pretrained(x: Tensor, seed: int, epochs: int) -> hm.DBN:
+def pretrained(x: Tensor, seed: int, epochs: int, layers: str) -> hm.DBN:
     """Return the stack, trained layer by layer."""
     generator = torch.Generator().manual_seed(seed)
-    dbn = hm.DBN.from_spec("dense 500, dense 1000", shape=(784,), generator=generator)
+    dbn = hm.DBN.from_spec(layers, shape=(784,), generator=generator)
 
     def sgd(parameters: object) -> torch.optim.SGD:
         return torch.optim.SGD(parameters, 0.05, momentum=0.5, fused=True)  # type: ignore[arg-type]
@@ -83,10 +86,17 @@ def error(network: nn.Sequential, x: Tensor, y: Tensor) -> float:
 class Benchmark:
     """The data, the stacks, and what is known already."""
 
-    def __init__(self, folder: Path, epochs: int, deep: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        epochs: int,
+        deep: Sequence[Path] = (),
+        layers: str = LAYERS,
+        n_updates: Mapping[int, int] = N_UPDATES,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.epochs, self.results = folder, epochs, ResultsFile(folder / "results.jsonl")
-        self.deep = deep
+        self.deep, self.layers, self.n_updates = deep, layers, n_updates
         data = load("mnist", n_valid=0)
         if data.train_labels is None or data.test is None or data.test_labels is None:
             raise ValueError("MNIST has labels and a test set.")
@@ -97,16 +107,17 @@ class Benchmark:
         """Return the network of a pretrained stack or of the deep machine, or the same one with random weights."""
         if kind == "deep":
             return hm.load(self.deep[seed]).to_network(10)  # type: ignore[no-any-return, operator]
-        path = self.folder / f"stack-{self.epochs}-{seed}.safetensors"
+        widths = "-".join(re.findall(r"\d+", self.layers))
+        path = self.folder / f"stack-{widths}-{self.epochs}-{seed}.safetensors"
         if not path.exists():
-            pretrained(self.x, seed, self.epochs).save(path)
+            pretrained(self.x, seed, self.epochs, self.layers).save(path)
         network: nn.Sequential = hm.load(path).to_network(10)  # type: ignore[assignment, operator]
         return redraw(network, generator=torch.Generator().manual_seed(seed)) if kind == "random" else network
 
     def score(self, kind: str, n: int, on: str, seed: int, dropout: float, rate: float) -> float:
         """Return the error of a network tuned on n labels, from the file where it is known."""
         asked = {"kind": kind, "labels": n, "on": on, "seed": seed, "dropout": dropout, "rate": rate}
-        asked |= {"updates": N_UPDATES[n], "epochs": self.epochs}
+        asked |= {"updates": self.n_updates[n], "epochs": self.epochs, "layers": "" if self.deep else self.layers}
         return float(self.results.find(asked, self._score, kind, n, on, seed, dropout, rate))
 
     def _score(self, kind: str, n: int, on: str, seed: int, dropout: float, rate: float) -> float:
@@ -116,7 +127,7 @@ class Benchmark:
             rows = known_labels(self.y[:50_000], n, generator=torch.Generator().manual_seed(100 + seed))
         settings = {"dropout": dropout, "rate": rate}
         network = self.start(kind, seed)
-        tuned(network, self.x[rows], self.y[rows], n_updates=N_UPDATES[n], seed=seed, **settings)
+        tuned(network, self.x[rows], self.y[rows], n_updates=self.n_updates[n], seed=seed, **settings)
         return error(network, *(self.test if on == "test" else (self.x[50_000:], self.y[50_000:])))
 
 
@@ -126,13 +137,16 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=list(N_UPDATES))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=10, help="of each machine of the stack")
+    parser.add_argument("--layers", default=LAYERS, help="the stack, in the words of DBN.from_spec")
+    parser.add_argument("--updates", type=int, help="how many with each number of labels, in place of the usual ones")
     parser.add_argument(
         "--deep", type=Path, nargs="+", default=[], help="deep machines in files, tuned in place of stacks"
     )
     parser.add_argument("--output", type=Path, default=Path("pretraining"))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    benchmark = Benchmark(options.output, options.epochs, options.deep)
+    n_updates = N_UPDATES if options.updates is None else dict.fromkeys(N_UPDATES, options.updates)
+    benchmark = Benchmark(options.output, options.epochs, options.deep, options.layers, n_updates)
     for n in options.labels:
         for kind in ("deep",) if options.deep else ("pretrained", "random"):
             tried = {
