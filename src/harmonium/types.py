@@ -130,8 +130,9 @@ class Estimate:
         if isinstance(self.value, Tensor):
             return f"{tuple(self.value.shape)} values" + (f", mean {self.mean()}" if self.value.numel() else "")
         over = f", ± {self.spread:.2g} over {self.n_samples:,} samples" if self.spread else ""
-        if self.kind == "exact":
-            return f"{self.value:.2f} (exact){over}" if self.spread > 0.02 else f"{self.value:.10g} (exact){over}"
+        if self.kind == "exact" or (self.kind == "exact bound" and not self.error):
+            shown = f"{self.value:.2f}" if self.spread > 0.02 else f"{self.value:.10g}"
+            return f"{shown} ({self.kind}){over}"
         known = 0 < self.error < math.inf
         digits = min(6, max(2, 1 - math.floor(math.log10(self.error)))) if known else 2
         numbers = (

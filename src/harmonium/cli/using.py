@@ -137,9 +137,9 @@ def evaluate_command(
     """Score the training, validation and test data: log-likelihoods with bounds, accuracy where there are classes.
 
     What is scored, the kind of model says: a joint model also gets its calibration error and how well it tells outliers
-    from data; a deep belief network has no likelihood, but the share of images that each depth leaves unexplained. log
-    Z is exact where it can be counted, else it lies between a lower and an upper bound. Nats of differently prepared
-    data cannot be compared, so the preparation is printed with them.
+    from data; a deep belief network the share of images that each depth leaves unexplained, and a bound where it is
+    binary. log Z is exact where it can be counted, else it lies between a lower and an upper bound. Nats of differently
+    prepared data cannot be compared, so the preparation is printed with them.
     """
     if inception is not None and samples is None:
         raise ValueError("--inception scores images that are drawn. Say how many with --samples, such as 2000.")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from harmonium.models import DBN, RBM
 from harmonium.partition import log_z as estimate_log_z
+from harmonium.partition.proper import check_proper
 from harmonium.types import Estimate
 from harmonium.units import MaxPooled, Units
 
@@ -30,8 +31,7 @@ def dbn_bound(
     and `h_0 = v`; only the top machine needs a log Z. The error is that of `n_samples` draws and of log Z. All levels
     must pass on their own values: units of one kind where machines meet, and no pooling.
     """
-    for i in range(1, len(dbn)):
-        _check_meeting(dbn[i - 1], dbn[i], i)
+    check_bounded(dbn)
     top = dbn[-1]
     z = estimate_log_z(top, generator=generator) if log_z is None else log_z
     x = dbn.visible.encoded(x, like=top.weight).to(top.weight)
@@ -50,6 +50,13 @@ def dbn_bound(
     return Estimate(
         value, error, lower, upper, kind, ess=z.ess, trusted=z.trusted, note=note if len(dbn) > 1 else z.note
     )
+
+
+def check_bounded(dbn: DBN) -> None:
+    """Raise unless the machines of a network pass on their own values and the top one has a law, as the bound needs."""
+    for i in range(1, len(dbn)):
+        _check_meeting(dbn[i - 1], dbn[i], i)
+    check_proper(dbn[-1])
 
 
 def _weight(dbn: DBN, v: Tensor, generator: torch.Generator | None) -> Tensor:

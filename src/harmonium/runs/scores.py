@@ -15,6 +15,7 @@ from harmonium.evaluation.annealed_rows import rows_log_likelihood
 from harmonium.evaluation.baselines import simple_laws
 from harmonium.evaluation.classifier_test import told_apart
 from harmonium.evaluation.compare import exactly, paired_difference
+from harmonium.evaluation.dbn_bound import check_bounded
 from harmonium.evaluation.detectable import partly_gaussian, shifted, smallest_detectable
 from harmonium.evaluation.likelihood import log_likelihood
 from harmonium.evaluation.two_sample import energy_distance, permutation_test
@@ -125,6 +126,46 @@ def compare_samples(
         for name, plant, largest in (("shift", shifted, 2.0), ("share", partly_gaussian, 1.0)):
             found[name] = smallest_detectable(pool, plant, largest, n=n, m=m, generator=generator)
     return found | {"told_apart": dataclasses.asdict(told_apart(drawn, data, generator=generator))}
+
+
+def bound_scores(
+    trained: Trained, n_chains: int | None, n_betas: int | None, *, generator: torch.Generator
+) -> dict[str, Any]:
+    """Return a lower bound of the log-likelihood of each split under a deep belief network, or why there is none.
+
+    log Z is that of the top machine; of one with more than 100 units on both sides it is only tried when it is asked
+    for. The draws going up differ from sample to sample: the spread over these holds their error, too.
+    """
+    dbn, section = trained.model, trained.config.run
+    try:
+        check_bounded(dbn)
+    except ValueError:
+        return {
+            "likelihood": "none: its layers pass on what has no likelihood, pooled or rescaled values or those of "
+            "units with levels. Of binary data and dense layers there is a bound"
+        }
+    top = dbn[-1]
+    size = min(math.prod(units.shape) for units in top.units.values())
+    if size > _FEW_TO_ANNEAL and n_chains is None and n_betas is None:
+        return {
+            "likelihood": f"a bound is not tried: log Z of a top machine of {size:,} units takes minutes. Ask for it "
+            "with: harmonium evaluate RUN --n-betas 1000"
+        }
+    rows = {split: x for split in SPLITS if (x := complete(trained.prepared.rows(split, trained.shape))) is not None}
+    z = log_z(
+        top,
+        n_chains=n_chains or section.ais_chains,
+        n_betas=n_betas or section.ais_betas,
+        generator=generator,
+    )
+    found = {split: log_likelihood(dbn, x, log_z=z, generator=generator) for split, x in rows.items()}
+    scores: dict[str, Any] = {"log_z": as_dict(z)}
+    for split, bound in found.items():
+        low, high = bound.value + z.value - z.upper, bound.value + z.value - z.lower
+        found[split] = dataclasses.replace(bound, error=z.error, lower=low, upper=high)
+        scores[split] = as_dict(found[split].mean()) | {"n": len(rows[split])}
+    split = held_out(rows)
+    return scores | against_simple(found[split], simple_laws(rows[split], rows["train"], units=dbn.visible))
 
 
 def energy_likelihood(

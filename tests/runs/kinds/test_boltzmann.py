@@ -66,6 +66,8 @@ def test_mistakes_and_kinds_are_said(capsys: pytest.CaptureFixture[str]) -> None
     assert "moons holds real data, which model 'boltzmann' does not take." in capsys.readouterr().err
     assert run([*SMALL[:4], "digits", "--binarize", "scale", "-q"]) == 2
     assert "has binary units" in capsys.readouterr().err
+    assert run([*SMALL[:4], "digits", "-q"]) == 2
+    assert "digits holds levels 0..16, and binarize is none. Choose --binarize" in capsys.readouterr().err
     assert run(["info", "nowhere"]) == 2
     assert "nowhere holds no run" in capsys.readouterr().err
     assert run(["info"]) == 0

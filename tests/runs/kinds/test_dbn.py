@@ -15,6 +15,7 @@ from harmonium.evaluation.unexplained import unexplained
 from harmonium.learning import Callback, Training
 from harmonium.learning.state import snapshot
 from harmonium.models import DBN
+from harmonium.partition import exact_log_z
 from harmonium.runs import Config, ConfigError, Run, draw, evaluate, inpaint, read_config, resolve, train
 from harmonium.runs.build import build_schedule, build_training
 from harmonium.runs.config import merge
@@ -336,3 +337,25 @@ def test_what_it_cannot_do_is_said(trained: Run) -> None:
         inpaint(trained, "left", n=2, n_steps=1)
     with pytest.raises(ValueError, match="has no classes to draw from"):
         draw(trained, 1, y=3)
+
+
+@pytest.mark.filterwarnings("ignore::harmonium.learning.monitors.HealthWarning")
+def test_a_binary_network_has_a_bound(tmp_path: Path) -> None:
+    """It lies below the likelihood, which counts all states of the layer between, by a few nats at most."""
+    sections: dict[str, Any] = {"data": {"name": "bars-and-stripes"}, "dbn": {"spec": "dense 5, dense 4"}}
+    run = Run.create(tmp_path / "run", tiny(**sections))
+    train(run)
+    scores = evaluate(run)
+    model, bound = run.model(), scores["test"]
+    assert bound["kind"] == "exact bound" and bound["error"] == 0 and bound["spread"] > 0 and "margin" in scores
+    h = model[1].visible.configurations(torch.arange(2**5)).float()
+    prior = -model[1].free_energy(h).double() - exact_log_z(model[1]).value
+    mean = model[0].visible_mean(h).double()
+    x = run.trained().rows("test").double()  # type: ignore[union-attr]
+    likelihood = x @ mean.log().T + (1 - x) @ (1 - mean).log().T
+    exact = (likelihood + prior).logsumexp(1).mean().item()
+    assert exact - 3 < bound["value"] < exact + 5 * bound["spread"]
+    assert any("in nats, at least" in line and "(exact bound)" in line for line in run.kind.lines(scores))
+    large = Run.create(tmp_path / "large", tiny(**sections | {"dbn": {"spec": "dense 101, dense 101"}}))
+    train(large)
+    assert "Ask for it with: harmonium evaluate" in evaluate(large)["likelihood"]

@@ -71,6 +71,8 @@ def test_learning_goes_on_from_the_stored_patterns_and_resumes_exactly() -> None
 def test_mistakes_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*STORE[:4], "moons", "-q"]) == 2
     assert "stores patterns of two values. moons holds real data. Choose binary data" in capsys.readouterr().err
+    assert run(STORE[:-2]) == 2
+    assert "digits holds levels data. Choose binary data, or gray images with" in capsys.readouterr().err
     assert run([*STORE[:-2], "--binarize", "scale"]) == 2
     assert "binarize = 'scale'" in capsys.readouterr().err
     assert run([*STORE, "--n-patterns", "5000"]) == 2

@@ -20,7 +20,7 @@ from harmonium.runs.panels import Heatmap, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
-from harmonium.runs.values import Prepared, unit_values
+from harmonium.runs.values import Prepared
 from harmonium.units import Bernoulli, Units
 
 _FEW = 8  # hidden units tied to each other that are counted one configuration at a time
@@ -70,13 +70,12 @@ class BoltzmannKind(Kind[BoltzmannSettings]):
 
     def values(self, config: Config, data: Data) -> Prepared:
         """Return values 0 and 1."""
-        prepared = unit_values(config, data)
-        if prepared.data.kind != "binary":
+        if data.kind != "binary" or config.data.binarize == "scale":
             raise ValueError(
-                f"A Boltzmann machine has binary units. {data.name} would hold {prepared.data.kind} values. Choose "
-                "--binarize threshold, sample or resample."
+                f"A Boltzmann machine has binary units. {data.name} holds {data.note.split(';')[0]}, and binarize is "
+                f"{config.data.binarize}. Choose --binarize threshold, sample or resample."
             )
-        return prepared
+        return Prepared(data)
 
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> BoltzmannMachine:
         """Return the machine, its biases fitted to the training split."""

@@ -23,7 +23,7 @@ from harmonium.runs.scores import machine_scores
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.trained import Trained
-from harmonium.runs.values import Prepared, unit_values
+from harmonium.runs.values import Prepared
 
 RECALLED = 0.95
 """The overlap with its pattern above which a cue counts as recalled."""
@@ -62,13 +62,12 @@ class HopfieldKind(Kind[HopfieldSettings]):
 
     def values(self, config: Config, data: Data) -> Prepared:
         """Return patterns of -1 and 1, the training samples reduced to those that are stored."""
-        if config.data.binarize in ("scale", "resample") or data.kind not in ("binary", "levels"):
+        if config.data.binarize in ("scale", "resample") or data.kind != "binary":
             raise ValueError(
                 f"A Hopfield network stores patterns of two values. {data.name} holds {data.kind} data"
                 + (f", binarize = {config.data.binarize!r}" if config.data.binarize != "none" else "")
                 + ". Choose binary data, or gray images with --binarize threshold or sample."
             )
-        data = unit_values(config, data).data  # gray values must have been binarized
         chosen, n = stored_rows(data), self.own(config).n_patterns
         if n > len(data.train):
             raise ValueError(f"There are {len(data.train):,} training samples of {data.name}, and n_patterns is {n}.")
