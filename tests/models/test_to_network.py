@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -135,3 +137,16 @@ def test_errors_say_what_to_do() -> None:
         CrossEntropy(dropout=1.0)
     with pytest.raises(TypeError, match=r"needs an nn.Sequential"):
         CrossEntropy(dropout=0.5).check(hm.MLP(4, 2))
+
+
+def test_fit_tells_how_a_network_learns(generator: torch.Generator) -> None:
+    """The loss of each epoch, and with validation data the share of right classes, of rows whose class is known."""
+    network = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(5)).to_network(3)
+    x = torch.eye(6)
+    y = torch.arange(6) % 3
+    held_out = (x, torch.where(y == 2, -1, y))
+    optimizer = torch.optim.Adam(network.parameters(), 0.05)
+    history = hm.fit(network, (x, y), optimizer=optimizer, epochs=100, validation=held_out, generator=generator)
+    losses = [record["classification_loss"] for record in history.records]
+    assert losses[0] == pytest.approx(math.log(3), abs=0.05) and losses[-1] < losses[0] - 0.5
+    assert history.records[0]["validation_accuracy"] <= 1 and history.records[-1]["validation_accuracy"] == 1

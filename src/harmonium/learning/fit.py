@@ -13,7 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from harmonium.learning.batches import Batches, Source
 from harmonium.learning.callback import Callback
 from harmonium.learning.history import History
-from harmonium.learning.monitors import Monitor, default_monitors
+from harmonium.learning.monitors import JointCurves, Monitor, default_monitors
 from harmonium.learning.objectives import (
     CD,
     CrossEntropy,
@@ -95,6 +95,8 @@ def fit(
     if optimizer is None:
         _start(model, batches, generator)
         optimizer = default_optimizer(model, objective)
+    if monitors is None:
+        monitors = [JointCurves()] if isinstance(objective, CrossEntropy) else default_monitors()
     training = Training(
         model,
         data,
@@ -107,7 +109,7 @@ def fit(
         transform=transform,
         transforms=transforms,
         schedule=schedule,
-        monitors=default_monitors() if monitors is None else monitors,
+        monitors=monitors,
         callbacks=[*callbacks, Progress()] if progress else callbacks,
         generator=generator,
     )

@@ -14,7 +14,7 @@ from harmonium.learning.monitors.base import Monitor
 from harmonium.models.class_log_probabilities import class_log_probabilities
 from harmonium.models.frozen import frozen
 from harmonium.models.jem import JEM
-from harmonium.models.layers import X
+from harmonium.models.layers import X, Y
 from harmonium.types import State
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class JointCurves(Monitor):
 
     `validation` is `(x, y)`; its `validation_generation_loss` contrasts it with the samples of the last update, so that
     no random numbers are drawn, and `validation_accuracy` is the share of right classes. Of a classifier that is no
-    joint model there is L_clf alone.
+    joint model there is L_clf alone. Without `validation` it is that of the training, if it has one with classes.
     """
 
     def __init__(self, validation: tuple[Tensor, Tensor] | None = None) -> None:
@@ -51,9 +51,10 @@ class JointCurves(Monitor):
             record["loss"] = record.get("classification_loss", 0.0) + record.get("generation_loss", 0.0)
         self.sums, self.n_updates = {}, 0
         model = training.model
-        if self.validation is None:
+        validation = self.validation or _held_out(training.validation)
+        if validation is None:
             return record
-        x, y = self.validation
+        x, y = validation
         if not isinstance(model, JEM):
             log_p = class_log_probabilities(model, x)
             accuracy, loss = (log_p.argmax(-1) == y).float().mean().item(), nll_loss(log_p, y).item()
@@ -78,3 +79,11 @@ class JointCurves(Monitor):
         """Take them up again."""
         self.n_updates = int(state.get("n_updates", torch.tensor(0)))
         self.sums = {name: value.item() for name, value in state.items() if name != "n_updates"}
+
+
+def _held_out(state: State | None) -> tuple[Tensor, Tensor] | None:
+    """Return data and classes of the rows of a state whose class is known, None if there are none."""
+    if state is None or not {X, Y} <= set(state):
+        return None
+    known = state[Y] >= 0
+    return (state[X][known], state[Y][known].long()) if bool(known.any()) else None
