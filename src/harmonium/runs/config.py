@@ -128,7 +128,10 @@ def refuse_unread(given: Mapping[str, Any], kind: AnyKind) -> None:
     own = [kind.name] if kind.settings.model_fields else []
     for name in given:
         if name in KINDS and name not in own:
-            raise ConfigError(f"[{name}] is not for model {kind.name!r}, which does not read it. Leave it out.")
+            keys = ", ".join(given[name]) if isinstance(given[name], Mapping) else ""
+            raise ConfigError(
+                f"[{name}] is not for model {kind.name!r}, which does not read it. Leave it out{keys and f' ({keys})'}."
+            )
         if name not in (*SHARED, *own):
             raise ConfigError(f"[{name}] is not a setting. There are: {', '.join((*SHARED, *own))}.")
     for name in kind.unread:

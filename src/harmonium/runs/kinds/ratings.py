@@ -186,7 +186,7 @@ class RatingsKind(Kind[RatingsSettings]):
     def recommendations(self, subject: Subject) -> Panel:
         """Return the items that some users should like best."""
         data, model = subject.data, subject.model
-        lines = ["The largest expected ratings among items not rated, of the first users."]
+        lines = ["The largest expected ratings of the first users, among items not rated in the training data."]
         for user, row in enumerate(data.train[:_N_USERS]):
             n = min(_N_BEST, int(row.isnan().sum()))
             if not n:
