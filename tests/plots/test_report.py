@@ -305,6 +305,10 @@ def test_a_bound_is_said_to_be_one() -> None:
     assert told[1].startswith(
         "How it was found: a lower bound, since hidden layers cannot be summed out; log Z by annealed"
     )
+    exact = verdict("", {"test": score | {"kind": "exact bound", "error": 0.0}}, [])
+    assert exact[1] == (
+        "How it was found: a lower bound, since hidden layers cannot be summed out; Z was summed over all states."
+    )
     plain = verdict("", {"test": score | {"kind": "sandwich"}}, [])
     assert (
         "at least" not in plain[0] and "between −24.200 and −24.000 by log Z" in plain[0] and "bound," not in plain[1]

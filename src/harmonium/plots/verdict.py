@@ -66,8 +66,11 @@ def _likelihood(scores: Mapping[str, Any]) -> list[str]:
     lines = [f"{text}. It is {KINDS[kind]}." if kind == "exact" else f"{text}."]
     if kind and kind != "exact":
         method = kind.removesuffix(" bound")
-        told = "a lower bound, since hidden layers cannot be summed out; " if is_bound(score) else ""
-        lines.append(f"How it was found: {told}{KINDS.get(method, method)}.")
+        how = KINDS.get(method, method)
+        if is_bound(score):
+            of_z = "Z was summed over all states" if method == "exact" else how
+            how = f"a lower bound, since hidden layers cannot be summed out; {of_z}"
+        lines.append(f"How it was found: {how}.")
     if score.get("trusted") is False:
         lines.append(f"Do not rely on this number: {score.get('note') or 'the method says that it is unreliable'}.")
     return lines

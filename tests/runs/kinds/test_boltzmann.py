@@ -95,3 +95,13 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert results["errors"]["exact"][1][0] < results["errors"]["exact"][0][0]  # ten times the samples
     assert all(math.isfinite(value) for values in results["kl"].values() for value in values)
     assert (tmp_path / "boltzmann.png").stat().st_size > 10_000
+
+
+def test_images_of_who_acts_on_whom() -> None:
+    """Of images the couplings are shown as images, those of hidden units where there are any."""
+    flags = ["train", "--model", "boltzmann", "--data", "digits", "--binarize", "threshold", "--epochs", "1", "-q"]
+    for units, names in (("0", {"couplings", "ties"}), ("3", {"couplings", "ties", "hidden"})):
+        assert run([*flags, "--units", units, "--no-evaluate", "--no-report", "--threads", "1", "-o", units]) == 0
+        write_report(Run.open(units), n_steps=2)
+        drawn = {path.stem for path in Path(units, "figures").iterdir()}
+        assert drawn & {"couplings", "ties", "hidden"} == names

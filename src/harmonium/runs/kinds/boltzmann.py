@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from harmonium.couplings import Bias, Coupling, Dense, Symmetric
 from harmonium.data import Data
@@ -16,13 +17,14 @@ from harmonium.learning.objectives import CD, PCD, TemperedPCD
 from harmonium.learning.starts import initialize
 from harmonium.models import BoltzmannMachine
 from harmonium.runs.kinds.base import Kind, PanelMaker
-from harmonium.runs.panels import Heatmap, Panel
+from harmonium.runs.panels import Heatmap, ImageGrid, Panel, Shown
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
 from harmonium.runs.task import Task
 from harmonium.runs.values import Prepared
 from harmonium.units import Bernoulli, Units
 
+_N_SHOWN = 40
 _FEW = 8  # hidden units tied to each other that are counted one configuration at a time
 
 
@@ -112,5 +114,21 @@ class BoltzmannKind(Kind[BoltzmannSettings]):
         machine: BoltzmannMachine = subject.model
         tie = next(coupling for _, coupling in machine.terms if isinstance(coupling, Symmetric))
         caption = "W between the visible units, in the order of the data; zero on the diagonal."
-        chart = Heatmap("couplings", caption, tie.matrix().detach(), "", "visible unit", "visible unit")
-        return Panel("Couplings", "Who acts on whom.", [chart])
+        pictures: list[Shown] = [
+            Heatmap("couplings", caption, tie.matrix().detach(), "", "visible unit", "visible unit")
+        ]
+        if subject.image is not None:
+            told = "units most tied to others, each as an image of what it does to them"
+            pictures.append(_images("ties", told, tie.matrix().detach(), subject.image))
+            dense = [coupling.weight.detach().t() for _, coupling in machine.terms if isinstance(coupling, Dense)]
+            told = "hidden units with the longest weights, each as an image of what it does to the visible ones"
+            pictures += [_images("hidden", told, weight, subject.image) for weight in dense]
+        return Panel("Couplings", "Who acts on whom.", pictures)
+
+
+def _images(name: str, told: str, rows: Tensor, image: tuple[int, ...]) -> ImageGrid:
+    """Return the longest rows of weights as images on one scale."""
+    longest = rows.norm(dim=1).topk(min(_N_SHOWN, len(rows))).indices
+    top = rows[longest].abs().amax().item() or 1.0
+    caption = f"The {len(longest)} {told}: white together, black apart, gray zero; on one scale."
+    return ImageGrid(name, caption, rows[longest].reshape(-1, *image), _N_SHOWN // 2, (-top, top))
