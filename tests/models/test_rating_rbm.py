@@ -160,6 +160,9 @@ def test_a_table_of_ratings_is_enough() -> None:
     hm.fit(second, second.observed(RATED), epochs=3, generator=torch.Generator().manual_seed(1))
     assert torch.equal(first.predict(RATED), second.predict(RATED))
     assert torch.equal(first.free_energy(RATED), first.free_energy(first.observed(RATED)))
+    bare, looked_at = (hm.log_likelihood(first, x) for x in (RATED, first.observed(RATED)))
+    assert torch.equal(bare.value, looked_at.value) and bare.kind == "exact"
+    hm.fit(second, {"ratings": RATED}, epochs=1)
 
 
 def test_recommendations_for_some_users() -> None:

@@ -75,7 +75,9 @@ class Batches:
                     f"{{{self.layer!r}: x, 'label': y}}; or leave them out."
                 )
         else:
-            parts = {self.layer: batch} if self.observed is None else self.observed(batch)
+            parts = {self.layer: batch}
+        if self.observed is not None and set(parts) == {self.layer}:
+            parts = dict(self.observed(parts[self.layer]))
         for name in parts:
             if name not in self.known:
                 raise ValueError(

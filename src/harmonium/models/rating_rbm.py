@@ -101,8 +101,9 @@ class RatingRBM(BoltzmannMachine):
         return self.couplings[0].scores  # type: ignore[return-value]
 
     def state(self, x: Values | Mapping[str, Values]) -> State:
-        """Return a state; a bare table of ratings, users × items, is looked at as `observed` does."""
-        return super().state(x if isinstance(x, Mapping) else self.observed(x))
+        """Return a state; ratings alone are a table, users × items, that `observed` looks at."""
+        known = x if isinstance(x, Mapping) else {"ratings": x}
+        return super().state(self.observed(known["ratings"]) if set(known) == {"ratings"} else known)
 
     def observed(self, x: Values) -> State:
         """Return a table of ratings, users × items, as a state: numbers of levels, which were rated, and shares."""
