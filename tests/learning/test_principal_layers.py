@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 import torch
 from torch import Tensor
@@ -33,6 +35,22 @@ def test_a_linear_network_gives_back_its_principal_components(spec: str, generat
     assert (before - projected).abs().max() > spread  # the negative control
     field = dbn.up(x) / 255 - 0.5
     assert field.square().mean().sqrt().item() == pytest.approx(0.05, rel=0.01) and field.std(0).max() < 0.15
+
+
+def test_dense_layers_see_all_images_and_convolutions_some(
+    monkeypatch: pytest.MonkeyPatch, generator: torch.Generator
+) -> None:
+    """Two directions are in the last images alone: the code has all eight only if a dense layer saw these."""
+    x = images(generator)
+    apart = torch.linalg.qr(x.flatten(1).T - 120).Q[:, :2].T.view(2, 1, 8, 8)
+    first = x[:200] - sum((x[:200] * one).sum((1, 2, 3), keepdim=True) * one for one in apart)
+    x = torch.cat([first, x[200:]])
+    monkeypatch.setattr(import_module("harmonium.learning.starts.principal_layers"), "_N_IMAGES", 200)
+    for known, share in ((x, 0.0), (x[:200], 0.1)):
+        dbn = DBN.from_spec("conv 40 4x4/2, dense 9", shape=(1, 8, 8), levels=255, activation="relu").double().untied()
+        principal_layers(dbn, known, spread=0.05, generator=torch.Generator().manual_seed(1))
+        left = (dbn.reconstruct(x) - x).square().sum() / (x - x.mean(0)).square().sum()
+        assert left > share if share else left < 1e-9
 
 
 def test_curved_units_come_near(generator: torch.Generator) -> None:

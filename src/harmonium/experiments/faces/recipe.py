@@ -120,12 +120,12 @@ RECIPES: dict[str, dict[int, FaceRecipe]] = {
             layers=paper_layers(size),
             tune_epochs=epochs,
             n_components=200,
-            epochs=250,
+            epochs=600,
             minutes=minutes,
             activation="relu",
             tune_rate=0.0005,
         )
-        for size, epochs, minutes in ((32, 2, 5), (64, 2, 16), (128, 2, 60))
+        for size, epochs, minutes in ((32, 2, 7), (64, 2, 18), (128, 2, 62))
     },
 }
 """The recipe of each network for images of each size."""

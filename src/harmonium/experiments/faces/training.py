@@ -40,7 +40,7 @@ LEVELS = 255
 SPREAD, PRINCIPAL_SPREAD = 0.3, 0.1
 """Of the fields at which the layers start: at random weights, and at principal components."""
 
-N_PRINCIPAL = 2500
+N_PRINCIPAL = 9000
 """Images from which principal components are taken to start at."""
 
 MARKS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)
@@ -151,7 +151,7 @@ def _start(recipe: FaceRecipe, stack: DBN, x: Tensor, generator: torch.Generator
         initialize_layers(DBN([*stack]), x[:512].float(), spread=SPREAD)
     else:
         rows = draw_normal(torch.empty(len(x)), generator=generator).argsort()[:N_PRINCIPAL]
-        principal_layers(stack, x[rows].float(), spread=PRINCIPAL_SPREAD, generator=generator)
+        principal_layers(stack, x[rows], spread=PRINCIPAL_SPREAD, generator=generator)
 
 
 def _trained_stack(

@@ -13,6 +13,7 @@ from harmonium.models import DBN, RBM
 from harmonium.units import Multinary
 
 _N_BLOCKS, _INSIDE = 20_000, 0.01
+_N_IMAGES, _CHUNK = 2500, 500
 
 
 @torch.no_grad()
@@ -24,11 +25,14 @@ def principal_layers(dbn: DBN, x: Tensor, *, spread: float = 0.3, generator: tor
     F/(c s s'), with s and s' the slopes of the units above and below in the middle. To first order a code then comes
     back as its principal components, `v' - v̄ = UUᵀ(v - v̄)`, and what is learned is learned beyond these. c makes the
     standard deviation of `kθ` above `spread`. A convolution takes the blocks of pixels that its stride moves it by,
-    the weights around the block are 0; Q then sums to 0 over the channels, since all places share one bias.
+    the weights around the block are 0; Q then sums to 0 over the channels, since all places share one bias. It has many
+    blocks in each image and looks at the first 2,500 of x; dense layers look at all of x.
     """
     _check(dbn)
-    z = x.to(dbn[0].weight)
+    z, is_some = x[:_N_IMAGES].to(dbn[0].weight), len(x) > _N_IMAGES
     for i, (up, down) in enumerate(zip(dbn.recognition, dbn, strict=True)):
+        if is_some and not isinstance(up.coupling, Conv2d):
+            z, is_some = torch.cat([dbn.up(part.to(z), to=i) for part in x.split(_CHUNK)]), False
         v = dbn.enter(i, z)
         _start(up, down, v, spread, generator)  # type: ignore[arg-type]
         z = dbn.pass_up(i, dbn.hidden_mean(i, v))
