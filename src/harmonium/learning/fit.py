@@ -21,6 +21,7 @@ from harmonium.learning.objectives import (
     JointLikelihood,
     LeaveOneOut,
     Objective,
+    ScaledContrast,
     SummedLayers,
 )
 from harmonium.learning.objectives.base import require_objective
@@ -29,7 +30,7 @@ from harmonium.learning.sparse_rows import SparseRows
 from harmonium.learning.starts import initialize, initialize_layers, is_mixture, layer_rates, spread_components
 from harmonium.learning.training import BatchTransform, Training
 from harmonium.learning.transforms import Transform
-from harmonium.models import DBN, RBM, BoltzmannMachine, ClassRBM, RatingRBM
+from harmonium.models import DBN, RBM, BoltzmannMachine, ClassRBM, RatingRBM, ScaleMixture
 from harmonium.types import Values, check_generator
 
 N_UPDATES = 2000
@@ -70,10 +71,11 @@ def fit(
     finite stops training at the last good state with `TrainingDiverged`.
 
     `fit(model, data)` alone learns: a machine by `CD()`, one with classes by `Hybrid()`, a deep belief network by
-    `SummedLayers()`, a neural energy by `JointLikelihood()`, a network (`nn.Sequential`) by `CrossEntropy()`, with Adam
-    at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for networks) and as many epochs as make about 2,000
-    updates. Without an optimizer of your own a machine starts at the data: `initialize`, and `spread_components` with a
-    scale of ½ for an RBM of Gaussian units and, densely tied to them, hidden ones of finitely many states.
+    `SummedLayers()`, a scale mixture by `ScaledContrast()`, a neural energy by `JointLikelihood()`, a network
+    (`nn.Sequential`) by `CrossEntropy()`, with Adam at a rate of 0.01 (0.1 shared out by `layer_rates`; 1e-3 for
+    networks and mixtures) and as many epochs as make about 2,000 updates. Without an optimizer of your own a machine
+    starts at the data: `initialize`, and `spread_components` with a scale of ½ for an RBM of Gaussian units and,
+    densely tied to them, hidden ones of finitely many states.
 
     Among two rules and three rates best by validation nats with 16 hidden units, two seeds (PCD with 5 steps at the
     same rate; independent units or a single Gaussian): digits −18.8 (−19.5; −25.0), bars and stripes −5.1 (−6.2;
@@ -124,6 +126,8 @@ def default_objective(model: nn.Module) -> Objective:
         return LeaveOneOut()
     if isinstance(model, ClassRBM):
         return Hybrid()
+    if isinstance(model, ScaleMixture):
+        return ScaledContrast()
     if isinstance(model, nn.Sequential):
         return CrossEntropy()
     return CD() if isinstance(model, BoltzmannMachine) else JointLikelihood()

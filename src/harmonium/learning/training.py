@@ -103,8 +103,11 @@ class Training:
         self._projected: list[Units | BoltzmannMachine] = [
             units for units in layers if type(units).project is not Units.project
         ]
-        if isinstance(model, BoltzmannMachine) and type(model).project is not BoltzmannMachine.project:
-            self._projected.append(model)
+        self._projected += [
+            machine
+            for machine in model.modules()
+            if isinstance(machine, BoltzmannMachine) and type(machine).project is not BoltzmannMachine.project
+        ]
         self._telltales = self._find_telltales()
         self.division = Division.of(self)
         self.small: SmallUpdates | None = None  # its numbers are the same up to rounding only: whoever asks for it

@@ -14,6 +14,7 @@ from harmonium.models.network_energy import NetworkEnergy
 from harmonium.models.neural import NeuralEBM
 from harmonium.models.rating_rbm import RatingRBM
 from harmonium.models.rbm import RBM
+from harmonium.models.scale_mixture import ScaleMixture
 from harmonium.models.spike_slab_rbm import SpikeSlabRBM
 from harmonium.models.stored import Stored, load
 from harmonium.models.subspace_rbm import SubspaceRBM
@@ -35,6 +36,7 @@ __all__ = [
     "NeuralEBM",
     "RBM",
     "RatingRBM",
+    "ScaleMixture",
     "Stored",
     "SpikeSlabRBM",
     "SubspaceRBM",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from harmonium.models import BoltzmannMachine
+from harmonium.models import BoltzmannMachine, ScaleMixture
 from harmonium.models.layers import check_eager
 from harmonium.partition.ais import Progress
 from harmonium.partition.base import Reference
@@ -54,6 +54,7 @@ def log_z(
     """
     check_eager(model)
     check_generator(generator)
+    model = model.machine if isinstance(model, ScaleMixture) else model  # scales are normalized already
     if method is None:
         n_states = counted_layers(model)[1] if isinstance(model, BoltzmannMachine) else None
         method = "exact" if n_states is not None and n_states <= MAX_STATES else "sandwich"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium import workers
-from harmonium.models import DBN, JEM, BoltzmannMachine, Conditioned
+from harmonium.models import DBN, JEM, BoltzmannMachine, Conditioned, ScaleMixture
 from harmonium.models.frozen import frozen
 from harmonium.models.layers import check_eager, data_layer, layers_of
 from harmonium.samplers.base import Info, Sampler
@@ -49,8 +49,8 @@ def sample(
     them, which fills in missing values and paints in images. A mapping names the layers that are known, such as a label
     or the conditions of a machine. `start` is where the chains begin, `n` samples; without it, where the model says. A
     network is in evaluation mode meanwhile, its parameters frozen, and gets both back. A deep belief network runs its
-    chains at the top and is drawn downwards. `on_step(i, info)` is called after each step. `sample_layers` returns the
-    other layers, too.
+    chains at the top and is drawn downwards; a scale mixture runs those of its machine. `on_step(i, info)` is called
+    after each step. `sample_layers` returns the other layers, too.
 
     >>> rbm = RBM(Bernoulli(4), Bernoulli(2))
     >>> sample(rbm, 3, n_steps=10, given=torch.tensor([1.0, float("nan"), 0.0, float("nan")])).shape
@@ -61,6 +61,14 @@ def sample(
         return _sample_network(model, n, n_steps, sampler, given, start, generator, on_step)
     check_eager(model)
     check_generator(generator)
+    if isinstance(model, ScaleMixture):
+        if given is not None or start is not None:
+            raise ValueError(
+                "A scale mixture is drawn as samples of its machine times a scale: it takes no `given` and no `start`. "
+                "Leave them out, or draw from mixture.machine."
+            )
+        u = sample(model.machine, n, sampler=sampler, n_steps=n_steps, generator=generator, on_step=on_step)
+        return model.multiplied(u, generator=generator)
     if not isinstance(model, EnergyModel):
         raise TypeError(f"{type(model).__name__} cannot be drawn from: it has no method free_energy(x).")
     state = sample_layers(

@@ -20,6 +20,7 @@ from harmonium.learning.objectives.pseudo_likelihood import PseudoLikelihood as 
 from harmonium.learning.objectives.ratio_matching import RatioMatching as RatioMatching
 from harmonium.learning.objectives.reconstruction import Reconstruction as Reconstruction
 from harmonium.learning.objectives.replay_buffer import ReplayBuffer as ReplayBuffer
+from harmonium.learning.objectives.scaled_contrast import ScaledContrast as ScaledContrast
 from harmonium.learning.objectives.score_matching import DenoisingScoreMatching as DenoisingScoreMatching
 from harmonium.learning.objectives.score_matching import ScoreMatching as ScoreMatching
 from harmonium.learning.objectives.score_matching import SlicedScoreMatching as SlicedScoreMatching

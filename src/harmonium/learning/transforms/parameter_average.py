@@ -57,8 +57,9 @@ class ParameterAverage(Transform):
                 kept = parameter.clone()
                 parameter.copy_(self.average[name])
                 self.average[name] = kept
-        if isinstance(model, BoltzmannMachine):
-            model.project()  # an average of proper laws need not be one
+        for module in model.modules():
+            if isinstance(module, BoltzmannMachine):
+                module.project()  # an average of proper laws need not be one
 
     def state_dict(self) -> State:
         """Return the average and the count of updates."""
