@@ -5,6 +5,7 @@ Names come from users, so that a dollar sign is one, not the start of a formula.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -90,7 +91,12 @@ def bars(
 
 
 def edges_of(values: list[Tensor]) -> Tensor:
-    """Return 61 edges for histograms over the range of all values."""
+    """Return edges for histograms over the range of all values: `2√n` bins for n values, 8 to 60.
+
+    >>> len(edges_of([torch.rand(32)])), len(edges_of([torch.rand(9), torch.rand(2000)]))
+    (13, 61)
+    """
     low = min(v.min().item() for v in values)
     high = max(v.max().item() for v in values)
-    return torch.linspace(low, high, 61) if high > low else torch.linspace(low - 0.5, low + 0.5, 61)
+    n_bins = min(60, max(8, math.ceil(2 * math.sqrt(max(v.numel() for v in values)))))
+    return torch.linspace(low, high, n_bins + 1) if high > low else torch.linspace(low - 0.5, low + 0.5, n_bins + 1)
