@@ -70,6 +70,18 @@ def test_a_deep_machine_hears_what_is_below_twice() -> None:
     torch.testing.assert_close(features(dbm.to_network(3), v), expected.detach(), rtol=0, atol=1e-12)
 
 
+def test_a_deep_machine_beside_its_posterior_starts_at_mean_field() -> None:
+    """The features are the fixed point; without the posterior, where W below is doubled, they are not."""
+    dbm, v = hm.DBM(hm.Gaussian(4, initial_sigma=0.7), hm.Bernoulli(3), hm.Spin(2)).double(), draws(5, 4)
+    scatter(dbm)
+    means = hm.MeanField(n_steps=500, tolerance=0.0).fixed_point(dbm, {"visible": v}).state
+    network = dbm.to_network(3, posterior=True)
+    beside = torch.cat([v, means["hidden_2"]], 1)
+    torch.testing.assert_close(network[:2](beside), means["hidden_1"], rtol=0, atol=1e-10)
+    torch.testing.assert_close(features(network, beside), means["hidden_2"], rtol=0, atol=1e-10)
+    assert (features(dbm.to_network(3), v) - means["hidden_2"]).abs().max() > 0.01
+
+
 def test_a_class_rbm_starts_near_its_own_classes() -> None:
     """The outputs agree with the exact log p(y | x) to first order in U: a tenth of U leaves a hundredth."""
     machine, x = tiny_labeled_rbm(), draws(6, 3)

@@ -12,7 +12,7 @@ from harmonium.couplings import Bias, Dense
 from harmonium.models.machine import BoltzmannMachine
 from harmonium.models.network_step import NetworkStep, to_network
 from harmonium.models.rbm import RBM
-from harmonium.units import Units
+from harmonium.units import Mixed, Units
 from harmonium.units.base import require_units
 
 
@@ -78,24 +78,37 @@ class DBM(BoltzmannMachine):
         """The bias of each layer, that of the visible one first."""
         return [coupling.bias for coupling in self.couplings[self.depth :]]  # type: ignore[misc]
 
-    def to_network(self, n_classes: int) -> nn.Sequential:
+    @torch.no_grad()
+    def to_network(self, n_classes: int, *, posterior: bool = False) -> nn.Sequential:
         """Return the way up as an ordinary network with an output for each class.
 
         Every hidden layer but the top one hears the layer below twice, in place of the one above (the recognition pass
-        of Salakhutdinov and Larochelle 2010).
+        of Salakhutdinov and Larochelle 2010). With `posterior` the network sees `(x, m)` side by side, m the means of
+        the second hidden layer under the mean field `q(h | x)` (Salakhutdinov and Hinton 2009, section 3.3), so that
+        the first hidden layer hears both of its neighbors: `h₁ = σ(W₁ᵀx + W₂m + b₁)`. With two hidden layers its
+        features are the means of q until it learns.
 
-        >>> DBM(Bernoulli(6), Bernoulli(5), Bernoulli(4)).to_network(3)(torch.zeros(2, 6)).shape
+        >>> dbm, x = DBM(Bernoulli(6), Bernoulli(5), Bernoulli(4)), torch.zeros(2, 6)
+        >>> dbm.to_network(3)(x).shape
+        torch.Size([2, 3])
+        >>> m = MeanField().fixed_point(dbm, {"visible": x}).state["hidden_2"]
+        >>> dbm.to_network(3, posterior=True)(torch.cat([x, m], 1)).shape
         torch.Size([2, 3])
         """
-        layers = list(self.units)
+        layers = [self.layer(name) for name in self.units]
         steps = [
             NetworkStep(
-                self.layer(layers[i]),
+                layers[i],
                 self.terms[i][1],
                 self.biases[i + 1],
-                self.layer(layers[i + 1]),
+                layers[i + 1],
                 factor=1.0 if i + 1 == self.depth else 2.0,
             )
             for i in range(self.depth)
         ]
+        if posterior:
+            beside, both = Mixed(layers[0], layers[2]), torch.cat([self.weights[0], self.weights[1].t()])
+            tie = Dense(beside.shape, layers[1].shape).to(both)
+            tie.weight.copy_(both)
+            steps[0] = NetworkStep(beside, tie, self.biases[1], layers[1])
         return to_network(steps, n_classes)
