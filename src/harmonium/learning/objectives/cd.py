@@ -104,7 +104,7 @@ class CD(Contrastive):
         if self.rounded:
             if not RoundedPair.suits(pair):
                 return None
-            pair = RoundedPair(pair)
+            pair = RoundedPair.like(pair)
         positive, known = pair.above(batch[pair.names[0]])
         pair.begin(positive)
         h = pair.draw_hidden(positive, known, generator=generator)

@@ -101,7 +101,7 @@ class Contrastive(Objective):
         pair = DensePair.of(model, observed) or ConvPair.of(model, observed) if weight is None else None
         if pair is not None:
             if SparsePair.suits(pair, observed[pair.names[0]]):
-                pair = SparsePair(pair)
+                pair = SparsePair.like(pair)
             phases = self._straight_phases(pair, observed, generator)
             if phases is not None:
                 return phases

@@ -28,7 +28,7 @@ class ConvPair(DensePair):
     def of(cls, model: nn.Module, batch: State) -> DensePair | None:
         """Return the pair of an RBM whose gradients are still to be made, or None: the machine does the rest."""
         pair = super().of(model, batch)
-        return None if pair is None or pair._learned else pair
+        return None if pair is None or pair.units_learn else pair
 
     def above(self, v: Tensor) -> tuple[Phase, Tensor]:
         """Return the phase with v given and h at its means, and the field on h, `c + s(v) ⋆ W`, or its means again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, Self, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -46,7 +46,7 @@ class DensePair:
         self, names: tuple[str, str], units: tuple[Units, Units], coupling: Coupling, biases: tuple[Bias, Bias]
     ) -> None:
         self.names = names
-        self.coupling = coupling
+        self.coupling, self.biases = coupling, biases
         self.visible, self.hidden = units
         # Dictionaries of parameters: a look-up here costs a fraction of that in a module, and sees what is replaced.
         self._weights, self._visible_biases, self._hidden_biases = (
@@ -70,6 +70,18 @@ class DensePair:
         x = batch.get(pair.names[0])
         is_plain = x is not None and len(batch) == 1 and x.ndim == 1 + len(pair.visible.shape)
         return pair if is_plain and pair._take_parameters() else None
+
+    @classmethod
+    def like(cls, pair: DensePair) -> Self:
+        """Return a pair of this class with the parts of another."""
+        made = cls(pair.names, (pair.visible, pair.hidden), pair.coupling, pair.biases)
+        made._take_parameters()
+        return made
+
+    @property
+    def units_learn(self) -> bool:
+        """Whether units have parameters of their own."""
+        return bool(self._learned)
 
     def _take_parameters(self) -> bool:
         """Look the parameters up, which a user may have replaced; return whether their gradients are to be made."""

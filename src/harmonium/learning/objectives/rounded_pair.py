@@ -24,10 +24,6 @@ class RoundedPair(DensePair):
     weights are multiplied as floats.
     """
 
-    def __init__(self, pair: DensePair) -> None:
-        vars(self).update(vars(pair))  # the same parts
-        self.planes = Planes.of(self.weight.detach())
-
     @staticmethod
     def suits(pair: DensePair) -> bool:
         """Return whether a matrix in single precision on the CPU, and biases, are all that is learned."""
@@ -36,8 +32,13 @@ class RoundedPair(DensePair):
             pair.kind is DensePair.kind
             and weight.dtype == torch.float32
             and weight.device.type == "cpu"
-            and not pair._learned
+            and not pair.units_learn
         )
+
+    @cached_property
+    def planes(self) -> Planes:
+        """The weights of this update as bytes."""
+        return Planes.of(self.weight.detach())
 
     @cached_property
     def rounded(self) -> Tensor:

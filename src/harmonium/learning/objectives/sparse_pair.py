@@ -24,9 +24,6 @@ class SparsePair(DensePair):
     `W s(h)`, is the law of all visible units and stays dense: an exact draw looks at each of them.
     """
 
-    def __init__(self, pair: DensePair) -> None:
-        vars(self).update(vars(pair))  # the same parts
-
     @staticmethod
     def suits(pair: DensePair, v: Tensor) -> bool:
         """Return whether a batch has so many columns, and so few nonzeros, that it pays."""
@@ -34,7 +31,7 @@ class SparsePair(DensePair):
             v.ndim == 2
             and v.shape[1] >= FEWEST_COLUMNS
             and v.device.type == "cpu"
-            and not pair._learned
+            and not pair.units_learn
             and _is_sparse(v)
         )
 
