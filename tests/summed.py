@@ -22,8 +22,11 @@ def sums(n: int, few: int) -> dict[str, Any]:
         shared(parts)
         found.append(torch.cat(parts).tolist())
         parts[0].fill_(-1.0)  # what a worker does to its sum, nobody else sees
+    here = SharedSum(n, [own])
+    alone = here.join([offer if i else "elsewhere " + offer for i, offer in enumerate(workers.told(here.offer))])
+    here.withdraw()
     shared_sum._FOLDER = Path("/nowhere")
-    return {"found": found, "without": SharedSum.of(n, [own]) is None}
+    return {"found": found, "apart": not alone, "without": SharedSum.of(n, [own]) is None}
 
 
 def told(n: int) -> list[str]:

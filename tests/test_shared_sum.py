@@ -17,6 +17,7 @@ def test_every_worker_gets_the_sum(world: int, few: int, tmp_path: Path) -> None
     expected = 2 * [float(sum(i + rank for rank in range(world))) for i in range(5)]
     for worker in run_group(world, summed.sums, tmp_path, 5, few):
         assert worker["found"] == [expected] * 4
+        assert worker["apart"]  # the memory of another host, or of another container
         assert worker["without"]  # no such folder: the group adds up
 
 

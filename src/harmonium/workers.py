@@ -291,7 +291,7 @@ def by_rows(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         found = function(part.take(x))
     except (ValueError, TypeError) as error:
         trouble = error
-    texts = _texts("" if trouble is None else str(trouble))
+    texts = told("" if trouble is None else str(trouble))
     if any(texts):
         raise ValueError(next(filter(None, texts))) from trouble
     return gather(found)
@@ -299,7 +299,7 @@ def by_rows(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 def from_first(value: str) -> str:
     """Return the text that the first worker has."""
-    return value if world() == 1 else _texts(value if is_first() else "")[0]
+    return value if world() == 1 else told(value if is_first() else "")[0]
 
 
 def done_by_first(action: Callable[[], object]) -> None:
@@ -334,13 +334,14 @@ def require_same(**held: object) -> None:
     """Raise on every worker unless all of them hold the same, and say what differs and who has it."""
     if world() == 1:
         return
-    texts = {name.replace("_", " "): _short(value) for name, value in held.items()}
-    digest = hashlib.sha256(repr(texts).encode()).digest()[:8]
-    found = gather(torch.tensor([int.from_bytes(digest, "big", signed=True)]), lengths=[1] * world())
-    if len(found.unique()) == 1:
-        return
-    for name, text in texts.items():
-        others = _texts(text)
+    if len(set(told(digest(held)))) > 1:
+        refuse(held)
+
+
+def refuse(held: Mapping[str, object]) -> None:
+    """Raise, on every worker, for the first thing that not all of them hold, and say who has what."""
+    for key, value in held.items():
+        name, others = key.replace("_", " "), told(_short(value))
         odd = [i for i, other in enumerate(others) if other != others[0]]
         if odd:
             raise WorkersApartError(
@@ -350,7 +351,16 @@ def require_same(**held: object) -> None:
             )
 
 
-def _texts(text: str) -> list[str]:
+def digest(held: Mapping[str, object]) -> str:
+    """Return a short text that is the same where the same is held, tensors bit by bit.
+
+    >>> digest({"x": torch.zeros(2)}) == digest({"x": torch.zeros(2, 1)}), digest({"x": 1}) == digest({"x": 2})
+    (True, False)
+    """
+    return hashlib.sha256(repr([(name, _short(value)) for name, value in held.items()]).encode()).hexdigest()[:16]
+
+
+def told(text: str) -> list[str]:
     """Return the texts of all workers: the beginnings with the lengths at once, then the rest of long ones."""
     letters = text.encode()
     head = len(letters).to_bytes(8, "big") + letters[:_HEAD].ljust(_HEAD, b"\0")
@@ -368,7 +378,8 @@ def _as_row(letters: bytes) -> Tensor:
 
 def _short(value: object) -> str:
     if isinstance(value, Tensor):
-        return "sha256 " + hashlib.sha256(value.contiguous().numpy().tobytes()).hexdigest()[:16]
+        numbers = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+        return "sha256 " + hashlib.sha256(numbers.data).hexdigest()[:16]
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))  # where an object lies in memory is nobody's business
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import distributed
 from torch.utils.data import DataLoader, TensorDataset
 
 import harmonium as hm
@@ -161,3 +162,28 @@ def refusals() -> dict[str, str]:
             hm.fit(model, **usual | options, optimizer=torch.optim.SGD(model.parameters(), 0.1))
         told[name] = str(error.value)
     return told
+
+
+def exchanges() -> dict[str, Any]:
+    """Return what was asked of the group in an epoch, from equal parameters and from others, and how these ended."""
+    found: dict[str, Any] = {}
+    for name, seed in (("alike", 0), ("apart", workers.rank())):
+        model = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(4), generator=torch.Generator().manual_seed(seed))
+        x = draw_data(model, N_ROWS, torch.Generator().manual_seed(1))
+        with pytest.MonkeyPatch.context() as patch:
+            asked: list[str] = []
+            for call in ("all_gather", "all_reduce", "broadcast", "barrier"):
+                patch.setattr(distributed, call, counted(getattr(distributed, call), call, asked))
+            hm.fit(model, x, hm.CD(), optimizer=torch.optim.SGD(model.parameters(), 0.1), epochs=2, monitors=[])
+        found[name] = asked, model.weight.detach().numpy()
+    return found
+
+
+def counted(call: Callable[..., Any], name: str, into: list[str]) -> Callable[..., Any]:
+    """Return a function that notes its name, too."""
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        into.append(name)
+        return call(*arguments, **options)
+
+    return noted

@@ -67,3 +67,13 @@ def test_workers_that_do_not_fit_are_told_so(tmp_path: Path) -> None:
         assert "Workers must agree on the random state" in messages["seed"]
         assert "2 workers cannot share 3 chains: each needs two at least." in messages["chains"]
         assert "A DataLoader has an order of its own" in messages["loader"]
+
+
+def test_workers_of_one_host_agree_in_one_exchange(tmp_path: Path) -> None:
+    if not Path("/dev/shm").is_dir():
+        pytest.skip("this system has no /dev/shm: workers speak by gloo")
+    first, second = run_group(2, divided.exchanges, tmp_path)
+    assert first["alike"][0] == second["alike"][0] == ["all_gather"]
+    assert first["apart"][0] == ["all_gather", "broadcast"]  # the parameters of the first, where they are not the same
+    for name in ("alike", "apart"):
+        np.testing.assert_array_equal(first[name][1], second[name][1])

@@ -21,6 +21,8 @@ from harmonium.workers import Part, WorkersApartError
 if TYPE_CHECKING:
     from harmonium.learning.training import Training
 
+_MOST_MEASURED = 64  # numbers behind the gradients, for which there is room from the beginning
+
 _OF_OBJECTIVE = re.compile(r"(?:^|\.)objective\.")
 
 
@@ -37,7 +39,7 @@ class Division:
         self.divides = training.objective.divides(training.model)
         self.wish, self.stop, self.save = False, False, False
         self.measured: dict[str, float] = {}
-        self._length = 0
+        self._room = 0
         self._shared: SharedSum | None = None
         self._check(training)
 
@@ -67,28 +69,35 @@ class Division:
                 )
 
     def start(self, training: Training) -> None:
-        """Let all workers begin alike: the parameters of the first, one random state, and the same of all else."""
-        workers.require_same(
-            version=f"{_version()}, torch {torch.__version__}",
-            parameters={name: tuple(p.shape) for name, p in training.model.named_parameters()},
-            objective=training.objective,
-            optimizer=training.optimizer,
-            epochs=training.epochs,
-            batch_size=training.batch_size,
-            place=[training.epoch, training.update, training.position],
-            data={name: (*x.shape, x.dtype) for name, x in training.batches.columns.items()} or len(training.batches),
-            random_state="none" if training.generator is None else training.generator.get_state(),
-        )
+        """Let all workers begin alike: the parameters of the first, one random state, and the same of all else.
+
+        All that they have to tell each other for it travels in one text; parameters only if they are not the same.
+        """
+        held, own = _held(training), training.objective.parameters()
+        state = {**training.model.state_dict(), **{f"objective {i}": p for i, p in enumerate(own)}}
+        seed = "" if training.generator is not None else str(int(draw_integers(2**62, (1,))))
+        self._room = sum(p.numel() + 1 for p in training._learning) + _MOST_MEASURED
+        shared = SharedSum(self._room, training._learning)
+        try:
+            told = workers.told("\n".join([workers.digest(held), workers.digest(state), seed, shared.offer]))
+            things, states, seeds, offers = zip(*(text.split("\n") for text in told), strict=True)
+            if len(set(things)) > 1:
+                workers.refuse(held)
+            self._shared = shared if shared.join(offers) else None
+        finally:
+            shared.withdraw()
+        if len(set(states)) > 1:
+            workers.spread(state)
         if training.generator is None:
-            seed = int(draw_integers(2**62, (1,)))
-            training.generator = torch.Generator().manual_seed(int(workers.from_first(str(seed))))
-        workers.spread(dict(training.model.state_dict()))
-        workers.spread({str(i): p for i, p in enumerate(training.objective.parameters())})
+            training.generator = torch.Generator().manual_seed(int(seeds[0]))
 
     def require_same_draws(self, training: Training) -> None:
         """Raise unless the generators of all workers are in one state."""
         if training.generator is not None:
-            workers.require_same(random_state=training.generator.get_state())
+            held = {"random_state": training.generator.get_state()}
+            letters = torch.tensor([float(letter) for letter in workers.digest(held).encode()])
+            if len(self._told(letters).unique(dim=0)) > 1:
+                workers.refuse(held)
 
     def rows(self, n: int) -> Part | None:
         """Return what this worker has of a batch of n rows, None where it does all by itself."""
@@ -137,8 +146,8 @@ class Division:
     def _sum(self, parts: list[Tensor]) -> Sequence[Tensor]:
         """Return the sum over workers of each tensor: by shared memory, in place, or by the group in one buffer."""
         sizes = [len(part) for part in parts]
-        if sum(sizes) != self._length:
-            self._length, self._shared = sum(sizes), SharedSum.of(sum(sizes), parts)
+        if sum(sizes) > self._room:
+            self._room, self._shared = sum(sizes), SharedSum.of(sum(sizes), parts)
         if self._shared is None:
             return workers.add_up(torch.cat(parts)).split(sizes)
         self._shared(parts)
@@ -146,7 +155,15 @@ class Division:
 
     def agreed(self, wish: bool) -> bool:
         """Return whether somebody wishes it, asked of all at once; for what happens once an epoch."""
-        return bool(workers.add_up(torch.tensor([float(wish)])))
+        return bool(self._told(torch.tensor([float(wish)])).any())
+
+    def _told(self, numbers: Tensor) -> Tensor:
+        """Return a few numbers of all workers, a row each, to be read before the next but one exchange."""
+        return (
+            workers.gather(numbers[None], lengths=[1] * self.n)
+            if self._shared is None
+            else self._shared.rows([numbers])
+        )
 
     def phases(self, phases: Phases | None) -> Phases | None:
         """Return the rows of both phases of all workers."""
@@ -183,6 +200,21 @@ class Division:
             if _OF_OBJECTIVE.search(name) and value.ndim > axis:
                 result[name] = Part(self.rank, self.n, value.shape[axis], axis).take(value).clone()
         return result
+
+
+def _held(training: Training) -> dict[str, object]:
+    """Return what must be the same for all workers of a training, by the name that it is told by."""
+    return {
+        "version": f"{_version()}, torch {torch.__version__}",
+        "parameters": {name: tuple(p.shape) for name, p in training.model.named_parameters()},
+        "objective": training.objective,
+        "optimizer": training.optimizer,
+        "epochs": training.epochs,
+        "batch_size": training.batch_size,
+        "place": [training.epoch, training.update, training.position],
+        "data": {name: (*x.shape, x.dtype) for name, x in training.batches.columns.items()} or len(training.batches),
+        "random_state": "none" if training.generator is None else training.generator.get_state(),
+    }
 
 
 def _like(gradient: Tensor, parameter: nn.Parameter) -> Tensor:
