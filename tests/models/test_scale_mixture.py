@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from torch.distributions import MultivariateNormal
 
 import harmonium as hm
 from harmonium.couplings import Bias
+from harmonium.learning.monitors import HealthWarning
 from harmonium.learning.objectives import PCD, ScaledContrast
+from harmonium.learning.transforms import Centering
 from harmonium.models import ScaleMixture
 from harmonium.testing import scatter
 
@@ -138,6 +142,42 @@ def test_its_machine_stays_proper(generator: torch.Generator) -> None:
     assert machine.largest_singular_value() <= machine.limit + 1e-6
 
 
+def test_what_is_watched_is_that_of_its_machine(generator: torch.Generator) -> None:
+    """Spikes that stay closed are counted, chains and validation data looked at; control: open ones are not dead."""
+    x = torch.randn(600, D, generator=generator) * torch.randn(600, 1, generator=generator).exp()
+    for bias, dead in ((-50.0, 4), (0.0, 0)):
+        machine = hm.SpikeSlabRBM(hm.Gaussian(D), 4, generator=generator)
+        machine.graph.biases["spike"].bias.detach().fill_(bias)
+        mixture = ScaleMixture(machine, 0.2, 5.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HealthWarning)
+            history = hm.fit(mixture, x[:500], epochs=6, batch_size=100, validation=x[500:], generator=generator)
+        last = history.last
+        assert (last["n_hidden"], last["dead"]) == (4, dead)
+        assert {"free_energy", "contrast", "free_energy_gap", "reconstruction", "r_hat"} <= set(last)
+
+
+def test_its_machine_is_centered(generator: torch.Generator) -> None:
+    """A transform that looks at the phases does to the machine inside what it does to the machine alone."""
+    rbm = scatter(hm.RBM(hm.Gaussian(D), hm.Bernoulli(2)), scale=0.5, generator=generator)
+    grads, biases = [], []
+    for model in (rbm, ScaleMixture(rbm, 0.5, 2.0)):
+        made = copy.deepcopy(model)
+        inner = made.machine if isinstance(made, ScaleMixture) else made
+        x = torch.randn(20, D, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        phases = PCD(n_chains=20).accumulate_grad(inner, x, generator=torch.Generator().manual_seed(1))
+        plain = [p.grad.clone() for p in inner.parameters() if p.grad is not None]
+        centering = Centering()
+        centering.before(made, phases)
+        grads.append([p.grad.clone() for p in inner.parameters() if p.grad is not None])
+        assert any(not torch.equal(a, b) for a, b in zip(plain, grads[-1], strict=True))
+        inner.weight.detach().mul_(2)
+        centering.after(made)
+        biases.append(inner.hidden_bias.detach().clone())
+    assert all(torch.equal(a, b) for a, b in zip(*grads, strict=True))
+    assert torch.equal(*biases) and not torch.equal(biases[0], rbm.hidden_bias)
+
+
 def test_it_is_saved_and_mistakes_are_said(mixture: ScaleMixture, tmp_path: Path) -> None:
     mixture.save(tmp_path / "mixture.safetensors")
     x = torch.ones(2, D, dtype=torch.float64)
@@ -148,5 +188,7 @@ def test_it_is_saved_and_mistakes_are_said(mixture: ScaleMixture, tmp_path: Path
         ScaleMixture(mixture.machine, 2.0, 0.5)
     with pytest.raises(ValueError, match="takes no `given`"):
         hm.sample(mixture, 2, given=torch.full((D,), torch.nan, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"`x` must have shape \(\*batch, 3\)"):
+        mixture.free_energy(x[:, :2])
     with pytest.raises(TypeError, match="learns a ScaleMixture"):
         hm.fit(mixture.machine, x, ScaledContrast())

@@ -32,6 +32,7 @@ from harmonium.learning.small_updates import SmallUpdates
 from harmonium.learning.state import learned, restore_learned
 from harmonium.learning.transforms import Transform
 from harmonium.models import DBN, RBM, BoltzmannMachine
+from harmonium.models.layers import machine_of
 from harmonium.types import State, Values, as_tensor, keep_freed_memory
 from harmonium.units import Units
 
@@ -341,13 +342,14 @@ class Training:
         if not positive:
             return None
         hidden = () if self.phases is None else self.phases.hidden
-        if isinstance(self.model, BoltzmannMachine):
+        machine = machine_of(self.model)
+        if machine is not None:
             observed = {name: value for name, value in positive.items() if name not in hidden}
             try:
-                positive, self.seen_fields = self.model.fill(self.model.state(observed))
+                positive, self.seen_fields = machine.fill(machine.state(observed))
             except ValueError:  # tied layers: they stay where the updates had them
                 positive, self.seen_fields = dict(positive), {}
-            hidden = hidden or tuple(name for name in self.model.layers if name not in observed)
+            hidden = hidden or tuple(name for name in machine.layers if name not in observed)
         negative = negative or ({} if self.phases is None else self.phases.negative)
         return Phases(positive, negative, hidden)
 

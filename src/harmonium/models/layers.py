@@ -8,6 +8,7 @@ from harmonium.models.class_rbm import ClassRBM
 from harmonium.models.dbn import DBN
 from harmonium.models.jem import JEM
 from harmonium.models.machine import BoltzmannMachine
+from harmonium.models.scale_mixture import ScaleMixture
 
 X, Y = "x", "y"
 """The layers of a neural energy or a network: the data, and the class of a joint model or of a classifier."""
@@ -20,6 +21,12 @@ def check_eager(model: object) -> None:
             "A model that torch.compile was called on is not taken: it would run as it is, uncompiled. Give the model "
             "itself, and compile the network inside a neural energy: JEM(torch.compile(network))."
         )
+
+
+def machine_of(model: object) -> BoltzmannMachine | None:
+    """Return the Boltzmann machine that learns: the model itself, or that of a scale mixture; None of other models."""
+    inner = model.machine if isinstance(model, ScaleMixture) else model
+    return inner if isinstance(inner, BoltzmannMachine) else None
 
 
 def data_layer(model: object) -> str:

@@ -61,6 +61,7 @@ class ScaleMixture(Stored):
 
     def log_densities(self, x: Tensor) -> Tensor:
         """Return `log(z_m^{-n} e^{-F(x/z_m)})` of each sample at each scale, `(*batch, n_scales)`."""
+        self.machine.layer(self.machine.data_layer).check_shape(x, "x")
         z = self.scales()
         at_scales = x / z.reshape(-1, *(1,) * x.ndim)
         return -self.machine.free_energy(at_scales).movedim(0, -1) - math.prod(self.shape) * z.log()

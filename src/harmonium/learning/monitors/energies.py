@@ -10,7 +10,8 @@ from torch.nn.functional import logsigmoid
 
 from harmonium.learning.history import Record
 from harmonium.learning.monitors.base import Monitor
-from harmonium.models import BoltzmannMachine
+from harmonium.models import BoltzmannMachine, ScaleMixture
+from harmonium.models.layers import data_layer, machine_of
 from harmonium.types import State
 from harmonium.units import Bernoulli, Spin, Units
 
@@ -27,14 +28,15 @@ class Energies(Monitor):
     less that of what the model drew: its persistent chains, or those that started at the same rows. `free_energy_gap`
     is training minus validation: far below zero means over-fitting. `pseudo_likelihood` is `Σ_i log p(x_i | x_rest)` of
     binary data, estimated from one unit a sample. `between_values` is the share of the data that no unit takes, such as
-    gray values of binary units, if there are any: then there is no such likelihood.
+    gray values of binary units, if there are any: then there is no such likelihood. All of a scale mixture are those of
+    its machine, of rows divided by their scales.
     """
 
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the metrics."""
-        model = training.model
-        if not isinstance(model, BoltzmannMachine) or training.seen is None:
+        model = machine_of(training.model)
+        if model is None or training.seen is None:
             return {}
         layer, (positive, negative, hidden) = model.data_layer, training.seen
         if layer not in positive:
@@ -56,12 +58,21 @@ class Energies(Monitor):
         if isinstance(units, Bernoulli | Spin) and alone and not between:
             record["pseudo_likelihood"] = _scalar(_pseudo_likelihood(model, x, free, training.epoch))
         if training.validation is not None:
-            valid = {name: value[:_N_ROWS] for name, value in training.validation.items() if name not in hidden}
+            valid = {name: value[:_N_ROWS] for name, value in _validation(training).items() if name not in hidden}
             whole = not any(bool(value.isnan().any()) for value in valid.values())
             if whole and set(valid) == set(positive) - set(hidden):
                 record["validation_free_energy"] = _scalar(model.energy(valid).mean())
                 record["free_energy_gap"] = record["free_energy"] - record["validation_free_energy"]
         return record
+
+
+def _validation(training: Training) -> State:
+    """Return the validation data, those of a scale mixture each divided by a scale drawn given it."""
+    valid, mixture = training.validation or {}, training.model
+    if not isinstance(mixture, ScaleMixture):
+        return valid
+    u = mixture.divided(valid[data_layer(mixture)], generator=torch.Generator().manual_seed(0))
+    return {mixture.machine.data_layer: u}
 
 
 def _free_energy(model: BoltzmannMachine, observed: State, fields: State) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 
 from harmonium.learning.history import Record
 from harmonium.learning.monitors.base import Monitor
-from harmonium.models import BoltzmannMachine
+from harmonium.models.layers import machine_of
 
 if TYPE_CHECKING:
     from harmonium.learning.training import Training
@@ -21,12 +21,12 @@ class HiddenUnits(Monitor):
     @torch.no_grad()
     def __call__(self, training: Training) -> Record:
         """Return the counts."""
-        model = training.model
-        if not isinstance(model, BoltzmannMachine) or training.seen is None:
+        machine = machine_of(training.model)
+        if machine is None or training.seen is None:
             return {}
         record: Record = {}
         for name in training.seen.hidden:
-            units = model.layer(name)
+            units = machine.layer(name)
             low, high = units.bounds()
             if not math.isfinite(high - low):
                 continue

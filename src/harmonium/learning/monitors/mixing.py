@@ -10,7 +10,7 @@ from torch import Tensor
 from harmonium import workers
 from harmonium.learning.history import Record
 from harmonium.learning.monitors.base import Monitor
-from harmonium.models import BoltzmannMachine
+from harmonium.models.layers import machine_of
 from harmonium.samplers import effective_sample_size, split_r_hat
 from harmonium.types import State
 from harmonium.workers import Part
@@ -32,12 +32,10 @@ class Mixing(Monitor):
 
     def on_update(self, training: Training) -> None:
         """Note where the chains are."""
-        model = training.model
-        if not isinstance(model, BoltzmannMachine) or training.phases is None:
+        machine = machine_of(training.model)
+        if machine is None or training.phases is None or not training.objective.persistent:
             return
-        if not training.objective.persistent:
-            return
-        now = training.phases.negative[model.data_layer].flatten(1).sum(1)
+        now = training.phases.negative[machine.data_layer].flatten(1).sum(1)
         self.is_divided = training.division is not None and training.division.divides
         if self.is_divided and self.trace and len(self.trace[0]) != len(now):  # of all chains, from a checkpoint
             self.trace = [Part(workers.rank(), workers.world(), len(old)).take(old) for old in self.trace]

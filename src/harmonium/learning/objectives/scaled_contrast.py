@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from harmonium.draws import draw_normal
-from harmonium.learning.objectives.base import Case, Objective, data_alone
+from harmonium.learning.objectives.base import Case, Objective, Phases, data_alone
 from harmonium.learning.objectives.contrastive import Contrastive
 from harmonium.learning.objectives.pcd import PCD
 from harmonium.models import RBM, ScaleMixture
@@ -30,6 +30,11 @@ class ScaledContrast(Objective):
     """
 
     contrast: Contrastive = field(default_factory=PCD)
+
+    @property
+    def persistent(self) -> bool:  # type: ignore[override]
+        """Whether the chains of the machine go on from update to update."""
+        return self.contrast.persistent
 
     @classmethod
     def examples(cls) -> list[Case]:
@@ -77,15 +82,18 @@ class ScaledContrast(Objective):
         weight: Tensor | None = None,
         index: Tensor | None = None,
         generator: torch.Generator | None = None,
-    ) -> None:
-        """Add the gradient of the contrast at the drawn scales, and `π_m - p(m | x)` on average."""
+    ) -> Phases | None:
+        """Add the gradient of the contrast at the drawn scales, and `π_m - p(m | x)` on average.
+
+        The phases are those of the machine, at x/z_m.
+        """
         if weight is not None:
             raise ValueError("ScaledContrast has no weights of rows. Leave `weights` out.")
         mixture, x = self._mixture(model), data_alone(model, batch, self)
         probability = mixture.scale_probabilities(x)
         u = mixture.divided(x, probability, generator=generator)
-        self.contrast.accumulate_grad(mixture.machine, u, index=index, generator=generator)
         gradient(mixture.log_share).add_(mixture.share() - probability.mean(0))
+        return self.contrast.accumulate_grad(mixture.machine, u, index=index, generator=generator)
 
     def _mixture(self, model: nn.Module) -> ScaleMixture:
         self.check(model)

@@ -10,6 +10,7 @@ from torch import nn
 from harmonium.couplings import Coupling
 from harmonium.learning.objectives import Phases
 from harmonium.models import BoltzmannMachine
+from harmonium.models.layers import machine_of
 from harmonium.types import State
 
 
@@ -49,9 +50,10 @@ def weights_of(model: nn.Module) -> list[tuple[nn.Parameter, int]]:
 
 def need_phases(model: nn.Module, phases: Phases | None, name: str) -> tuple[BoltzmannMachine, Phases]:
     """Return the machine and its phases, or raise: the transform of this name needs both."""
-    if phases is None or not isinstance(model, BoltzmannMachine):
+    machine = machine_of(model)
+    if phases is None or machine is None:
         raise TypeError(
             f"{name} needs the two phases of a contrastive objective on a Boltzmann machine. Leave it out; for a DBN "
             f"trained by SummedLayers wrap it: EachLayer({name}(...))."
         )
-    return model, phases
+    return machine, phases

@@ -12,6 +12,7 @@ from harmonium.couplings import Bias, Coupling
 from harmonium.learning.objectives import Phases
 from harmonium.learning.transforms.base import Transform, need_phases
 from harmonium.models import BoltzmannMachine
+from harmonium.models.layers import machine_of
 from harmonium.types import State, gradient
 
 
@@ -55,16 +56,17 @@ class Centering(Transform):
     @torch.no_grad()
     def after(self, model: nn.Module) -> None:
         """Let the biases follow the step of the weights."""
-        if not isinstance(model, BoltzmannMachine):
+        machine = machine_of(model)
+        if machine is None:
             return
         for i, old in self.before_step.items():
-            layers, coupling = model.terms[i]
-            means = [self._mean(model, name) for name in layers]
+            layers, coupling = machine.terms[i]
+            means = [self._mean(machine, name) for name in layers]
             for to, name in enumerate(layers):
-                bias = model.graph.biases.get(name)
-                if bias is not None and name not in model.given:
+                bias = machine.graph.biases.get(name)
+                if bias is not None and name not in machine.given:
                     step = coupling.field(to, means[1 - to]) - old[to]
-                    bias.bias.sub_(bias.averaged(step) / _n_sharing(model, bias))
+                    bias.bias.sub_(bias.averaged(step) / _n_sharing(machine, bias))
         self.before_step = {}
 
     def _mean(self, machine: BoltzmannMachine, name: str) -> Tensor:
