@@ -212,6 +212,19 @@ n_chains = 8
 epochs = 5
 batch_size = 16
 """,
+    "scale-mixture": """
+[data]
+name = "{folder}/reals.npy"
+[model]
+kind = "scale-mixture"
+n_hidden = 1
+[scale-mixture]
+scales = 4
+[training]
+n_chains = 8
+epochs = 5
+batch_size = 16
+""",
     "counts": """
 [data]
 name = "{folder}/counts.npy"

@@ -19,7 +19,7 @@ from harmonium.evaluation.dbn_bound import check_bounded
 from harmonium.evaluation.detectable import partly_gaussian, shifted, smallest_detectable
 from harmonium.evaluation.likelihood import log_likelihood
 from harmonium.evaluation.two_sample import energy_distance, permutation_test
-from harmonium.models import RBM
+from harmonium.models import RBM, BoltzmannMachine, ScaleMixture
 from harmonium.models.frozen import frozen
 from harmonium.models.network_energy import NetworkEnergy
 from harmonium.partition import log_z
@@ -60,25 +60,38 @@ def machine_scores(trained: Trained, *, n_chains: int | None = None, n_betas: in
         scores["note"] += "; rows with missing values left out"
     if data.transform is not None:
         rows["train"] = data.transform(rows["train"], generator=generator)
+    machine, seen = at_machine(model, rows["train"], generator=generator)
+    units = machine.layer(machine.data_layer)
     z = log_z(
         model,
         method=section.log_z,
         n_chains=n_chains or section.ais_chains,
         n_betas=n_betas or section.ais_betas,
-        reference=model.layer(model.data_layer).fitted_field(rows["train"][:10_000]),
-        samples=rows["train"][:64],
+        reference=units.fitted_field(seen[:10_000]),
+        samples=seen[:64],
         generator=generator,
     )
     scores["log_z"] = as_dict(z)
     found = {split: log_likelihood(model, x, log_z=z) for split, x in rows.items()}
     scores |= {split: as_dict(part.mean()) | {"n": len(rows[split])} for split, part in found.items()}
     split = held_out(rows)
-    units = model.layer(model.data_layer)
     scores |= against_simple(found[split], simple_laws(rows[split], rows["train"], units=units))
     if split != "train" and data.kind == "real" and math.prod(data.shape) <= _PLANE:
         drawn = sample(model, _N_POINTS, generator=generator)
         scores["samples"] = compare_samples(drawn, rows[split][:_N_POINTS], rows["train"], generator=generator)
     return scores
+
+
+def at_machine(
+    model: BoltzmannMachine | ScaleMixture, x: Tensor, *, generator: torch.Generator | None = None
+) -> tuple[BoltzmannMachine, Tensor]:
+    """Return the machine whose log Z is that of the model, and data as it sees them: divided by drawn scales, or as is.
+
+    A model without scales draws nothing.
+    """
+    if isinstance(model, ScaleMixture):
+        return model.machine, model.divided(x, generator=generator)
+    return model, x
 
 
 def _with_holes(trained: Trained, generator: torch.Generator) -> dict[str, Any]:

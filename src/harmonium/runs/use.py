@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from harmonium.memory import check_room
-from harmonium.models import RBM, BoltzmannMachine
+from harmonium.models import RBM, BoltzmannMachine, ScaleMixture
 from harmonium.partition import METHODS, log_z
 from harmonium.partition.ais import Progress
 from harmonium.runs.atomic import write_atomic
 from harmonium.runs.folder import finite
 from harmonium.runs.run import Run
+from harmonium.runs.scores import at_machine
 from harmonium.runs.values import complete
 from harmonium.runs.words import as_dict
 from harmonium.types import EnergyModel, Estimate
@@ -81,10 +82,12 @@ def estimate_log_z(
             "for each value of theirs, not one. Its scores average over them: harmonium evaluate RUN."
         )
     model, reference, samples = trained.model, None, None
-    if isinstance(model, BoltzmannMachine):
+    generator = torch.Generator().manual_seed(seed)
+    if isinstance(model, BoltzmannMachine | ScaleMixture):
         rows = complete(trained.rows("train"))
         if rows is not None:
-            reference, samples = model.layer(model.data_layer).fitted_field(rows[:10_000]), rows[:64]
+            machine, seen = at_machine(model, rows[:10_000], generator=generator)
+            reference, samples = machine.layer(machine.data_layer).fitted_field(seen), seen[:64]
     return log_z(
         model,
         method=method or section.log_z,
@@ -92,7 +95,7 @@ def estimate_log_z(
         n_betas=n_betas or section.ais_betas,
         reference=reference,
         samples=samples,
-        generator=torch.Generator().manual_seed(seed),
+        generator=generator,
         on_beta=on_beta,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.kill_resume import fingerprint
@@ -36,14 +37,27 @@ TINY: dict[str, dict[str, Any]] = {
         "model": {"n_hidden": 5},
         "training": {"epochs": 2, "n_chains": 10, "batch_size": 300},
     },
+    "scale-mixture": {
+        "data": {"name": "digits"},
+        "model": {"n_hidden": 5},
+        "scale-mixture": {"slabs": 2, "scales": 6},
+        "training": {"epochs": 2, "n_chains": 10, "batch_size": 300},
+    },
 }
 PICTURES = {
     "subspace-rbm": ("groups", "samples", "inpainting"),
     "temporal-rbm": ("predictions", "strip", "film"),
     "gated-rbm": ("analogies", "filter-pairs"),
     "spike-slab-rbm": ("samples", "filters", "singular-values"),
+    "scale-mixture": ("samples", "lengths", "scales", "filters", "singular-values"),
 }
-SHAPES = {"subspace-rbm": (1, 8, 8), "temporal-rbm": (8, 6, 6), "gated-rbm": (2, 8, 8), "spike-slab-rbm": (1, 8, 8)}
+SHAPES = {
+    "subspace-rbm": (1, 8, 8),
+    "temporal-rbm": (8, 6, 6),
+    "gated-rbm": (2, 8, 8),
+    "spike-slab-rbm": (1, 8, 8),
+    "scale-mixture": (1, 8, 8),
+}
 
 
 def tiny(kind: str) -> Config:
@@ -79,9 +93,26 @@ def test_it_trains_resumes_exactly_and_is_reported(kind: str, tmp_path: Path) ->
     write_report(run, n_steps=5)
     assert all((run.folder / "figures" / f"{name}.png").stat().st_size > 0 for name in PICTURES[kind])
     assert entry.run(["sample", str(run.folder), "-n", "3", "--steps", "2", "-q"]) == 0
-    assert entry.run(["inpaint", str(run.folder), "-n", "3", "--steps", "2", "-q"]) == 0
-    assert all((run.folder / f"{name}.png").stat().st_size > 0 for name in ("samples", "inpainting"))
+    assert (run.folder / "samples.png").stat().st_size > 0
     assert tuple(draw(run, 3, n_steps=2).shape) == (3, *SHAPES[kind])
+    fills_in = kind != "scale-mixture"  # a scale is that of all values
+    assert (entry.run(["inpaint", str(run.folder), "-n", "3", "--steps", "2", "-q"]) == 0) is fills_in
+    assert (run.folder / "inpainting.png").exists() is fills_in
+
+
+def test_a_scale_mixture_says_what_it_cannot_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "holes.npy"
+    x = np.random.default_rng(0).normal(size=(60, 4)).astype("float32")
+    np.save(table, x)
+    told = ["train", "--data", str(table), "--model", "scale-mixture", "-q", "--no-report", "--epochs", "1"]
+    # More filters than directions start as they are drawn, and values are no images.
+    assert entry.run([*told, "-o", str(tmp_path / "whole"), "--n-hidden", "5", "--threads", "1"]) == 0
+    assert entry.run([*told, "--objective", "score-matching", "-o", str(tmp_path / "other")]) == 2
+    assert "Use cd, mean-field-cd, pcd" in capsys.readouterr().err
+    x[3, 1] = np.nan
+    np.save(table, x)
+    assert entry.run([*told, "-o", str(tmp_path / "holes")]) == 2
+    assert "a scale mixture needs whole samples" in capsys.readouterr().err
 
 
 def test_conditions_are_not_taken_away(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from harmonium.runs.kinds.ratings import RatingsKind as RatingsKind
 from harmonium.runs.kinds.table import TableKind as TableKind
 from harmonium.runs.kinds.gated_rbm import GatedRBMKind as GatedRBMKind
 from harmonium.runs.kinds.spike_slab_rbm import SpikeSlabRBMKind as SpikeSlabRBMKind
+from harmonium.runs.kinds.scale_mixture import ScaleMixtureKind as ScaleMixtureKind
 from harmonium.runs.kinds.class_rbm import ClassRBMKind as ClassRBMKind
 from harmonium.runs.kinds.dbm import DBMKind as DBMKind
 from harmonium.runs.kinds.network import NetworkKind as NetworkKind

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from harmonium.data import Data
 from harmonium.learning.starts import initialize
@@ -20,7 +21,8 @@ from harmonium.runs.values import Prepared, real_values
 from harmonium.units import Gaussian
 
 _N_FILTERS, _START = 96, 0.8
-_FLOOR = 0.3  # of σ, on standardized values: where one σ falls towards 0, W, shrunk as a whole, vanishes
+FLOOR = 0.3
+"""The smallest σ, on standardized values: spikes widen what σ leaves, and a σ that falls towards 0 stays there."""
 
 
 class SpikeSlabSettings(Section):
@@ -64,7 +66,7 @@ class SpikeSlabRBMKind(Kind[SpikeSlabSettings]):
         """
         own, n = self.own(config), math.prod(data.shape)
         machine = SpikeSlabRBM(
-            Gaussian(n, floor=_FLOOR), config.model.n_hidden, own.slabs, own.limit, generator=generator
+            Gaussian(n, floor=FLOOR), config.model.n_hidden, own.slabs, own.limit, generator=generator
         )
         initialize(machine, data.train[:10_000].reshape(-1, n))
         with torch.no_grad():
@@ -81,30 +83,37 @@ class SpikeSlabRBMKind(Kind[SpikeSlabSettings]):
 
     def filters(self, subject: Subject) -> Panel | None:
         """Return the largest filters as images."""
-        if subject.image is None:
-            return None
-        weight = subject.model.weight.detach().t()
-        largest = weight.norm(dim=1).argsort(descending=True)[:_N_FILTERS]
-        top = weight[largest].abs().amax().item() or 1.0
-        image = subject.image if len(subject.image) == 3 else (1, *subject.image)
-        grid = ImageGrid(
-            "filters", "The largest filters; mid gray is zero.", weight[largest].reshape(-1, *image), 16, (-top, top)
-        )
-        return Panel("Filters", "The directions along which an open spike frees the data to vary.", [grid])
+        return filter_panel(subject.model, subject.image)
 
-    @torch.no_grad()
     def spread(self, subject: Subject) -> Panel:
         """Return the singular values of W/σ, which keep the law proper, and how often spikes are open."""
-        model: SpikeSlabRBM = subject.model
         name, x = subject.held_out
-        values = {"singular values of W/σ": torch.linalg.svdvals(model.scaled_weight())}
-        activity = {name: model.spike_mean(x).mean(0)}
-        text = f"The largest singular value is {model.largest_singular_value():.3f}; below 1 the law is proper."
-        return Panel(
-            "Spikes and slabs",
-            text,
-            [
-                Histograms("singular-values", "Directions near 1 vary most when their spikes are open.", values),
-                Histograms("activity", "How often each spike is open.", activity, x_label="share of samples"),
-            ],
-        )
+        return spike_panel(subject.model, name, x)
+
+
+def filter_panel(machine: SpikeSlabRBM, image: tuple[int, ...] | None) -> Panel | None:
+    """Return the largest filters as images; None where samples are none."""
+    if image is None:
+        return None
+    weight = machine.weight.detach().t()
+    largest = weight.norm(dim=1).argsort(descending=True)[:_N_FILTERS]
+    top = weight[largest].abs().amax().item() or 1.0
+    images = weight[largest].reshape(-1, *(image if len(image) == 3 else (1, *image)))
+    grid = ImageGrid("filters", "The largest filters; mid gray is zero.", images, 16, (-top, top))
+    return Panel("Filters", "The directions along which an open spike frees the data to vary.", [grid])
+
+
+@torch.no_grad()
+def spike_panel(machine: SpikeSlabRBM, name: str, x: Tensor) -> Panel:
+    """Return the singular values of W/σ, and how often the samples x of this name open each spike."""
+    values = {"singular values of W/σ": torch.linalg.svdvals(machine.scaled_weight())}
+    activity = {name: machine.spike_mean(x).mean(0)}
+    text = f"The largest singular value is {machine.largest_singular_value():.3f}; below 1 the law is proper."
+    return Panel(
+        "Spikes and slabs",
+        text,
+        [
+            Histograms("singular-values", "Directions near 1 vary most when their spikes are open.", values),
+            Histograms("activity", "How often each spike is open.", activity, x_label="share of samples"),
+        ],
+    )
