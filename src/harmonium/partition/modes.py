@@ -13,6 +13,7 @@ from torch import Tensor
 from harmonium import workers
 from harmonium.draws import draw_normal, draw_uniform
 from harmonium.models import BoltzmannMachine, Tempered
+from harmonium.partition.layer_starts import layer_starts
 from harmonium.partition.proper import check_proper
 from harmonium.types import State
 
@@ -71,8 +72,9 @@ def mean_field_modes(
 
     There are starts at the biases and around them, near and far, at random corners with few, half or most units up, at
     all up and all down; a third each begin at β = 1, ½ and 0.2 and cool down, which finds broad modes before deep ones.
-    Layers are then updated in turn until nothing moves; workers share the starts. A layer of one-hot vectors tied to
-    each other has no such bound: -∞.
+    Half as many more for each layer are the best of those that go through it (`layer_starts`). Layers are then updated
+    in turn until nothing moves; workers share the starts. A layer of one-hot vectors tied to each other has no such
+    bound: -∞.
 
     >>> rbm = RBM(Bernoulli(3), Bernoulli(2))
     >>> mean_field_modes(rbm, generator=torch.Generator().manual_seed(0)).bound <= exact_log_z(rbm).value
@@ -80,21 +82,16 @@ def mean_field_modes(
     """
     check_proper(model)
     machine = copy.deepcopy(model).double()
-    state, beta = _starts(machine, n_starts, starts, generator)
+    state, beta = _starts(machine, n_starts, [*starts, *_best_layer_starts(machine, n_starts // 2)], generator)
     part = workers.part_of(len(beta))
     if part is not None:
         state, beta = {name: part.take(value) for name, value in state.items()}, part.take(beta)
     fields: State = {}
-    damping = 0.5 if any(machine.ties(name, name) for name in machine.layers) else 0.0
     bound = torch.full((len(beta),), -torch.inf, dtype=torch.float64)
     for i in range(_N_WARM + n_steps):
         share = min(1.0, i / _N_WARM)
         law = machine if share == 1.0 else Tempered(machine, torch.lerp(beta, torch.ones_like(beta), share))
-        for block in machine.blocks():
-            for name in block:
-                field = law.field(name, state)
-                fields[name] = torch.lerp(field, fields[name], damping) if damping and name in fields else field
-                state[name] = machine.layer(name).mean(fields[name])
+        _sweep(law, state, fields)
         if share < 1.0 and i + 1 < _N_WARM + n_steps:
             continue
         last, bound = bound, _bound(machine, state, fields)
@@ -118,6 +115,30 @@ def mean_field_modes(
         {name: field[order][first].to(some) for name, field in fields.items()},
         {name: value[first].to(some) for name, value in modes.items()},
     )
+
+
+def _sweep(law: BoltzmannMachine, state: State, fields: State) -> None:
+    """Set the fields on the layers and their means in turn, in place; half the way where a layer is tied to itself."""
+    damping = 0.5 if any(law.ties(name, name) for name in law.layers) else 0.0
+    for block in law.blocks():
+        for name in block:
+            field = law.field(name, state)
+            fields[name] = torch.lerp(field, fields[name], damping) if damping and name in fields else field
+            state[name] = law.layer(name).mean(fields[name])
+
+
+def _best_layer_starts(machine: BoltzmannMachine, n: int) -> list[State]:
+    """Return the n starts through each layer, all different, that have the best bounds after two sweeps."""
+    found: list[State] = []
+    for state in layer_starts(machine):
+        fields: State = {}
+        for _ in range(2):
+            _sweep(machine, state, fields)
+        order = _bound(machine, state, fields).nan_to_num(nan=-math.inf).argsort(descending=True)[: 4 * n]
+        modes = {name: machine.layer(name).mode(field[order]) for name, field in fields.items()}
+        best = order[_distinct(machine, modes)[:n]]
+        found.append({name: value[best] for name, value in state.items()})
+    return found
 
 
 def _starts(

@@ -11,7 +11,16 @@ import torch
 from torch import Tensor
 
 from harmonium.models import BoltzmannMachine
-from harmonium.partition.ais import FEWEST, MARKOV, anneal, from_weights, melt, reversed_estimate, run_on
+from harmonium.partition.ais import (
+    FEWEST,
+    MARKOV,
+    anneal,
+    from_weights,
+    melt,
+    reversed_estimate,
+    run_on,
+    with_rounding,
+)
 from harmonium.partition.annealed_part import FEWEST_INSIDE, Annealed, melt_parts
 from harmonium.partition.base import Path, path_of
 from harmonium.partition.bounds import Bounds, guaranteed_bounds
@@ -53,9 +62,9 @@ def sandwich(model: EnergyModel, effort: Effort) -> Estimate:
     Mean field looks for modes from dispersed starts, from where the chains ended and from `samples`, and chains start
     there. The cell of a mode of some weight, which hardly an annealed chain reached and where others stay, is a part of
     its own: it is annealed from the law that mean field found, and the disjoint parts are added up. The chains that
-    started elsewhere are melted, too. The result is not trusted, and says why, if its bounds lie more than 1 nat apart,
-    if a guaranteed bound contradicts it, if its weights rest on few chains, if populations that start apart do not
-    meet, or if there are too many modes to be added up.
+    started elsewhere are melted, too; where they find a little more, the interval reaches that far. The result is not
+    trusted, and says why, if its bounds lie more than 1 nat apart, if a guaranteed bound contradicts it, if its weights
+    rest on few chains, if populations that start apart do not meet, or if there are too many modes to be added up.
     """
     if not isinstance(model, BoltzmannMachine):
         return _of_any_energy(path_of(model, effort.reference), effort)
@@ -71,7 +80,8 @@ def sandwich(model: EnergyModel, effort: Effort) -> Estimate:
         view = _view(path, n_betas, given, view, effort)
     pool = [view.run.ends.state, view.inner, view.look.visitors.state, *view.others.states, *given]
     bounds = guaranteed_bounds(model, view.look.modes, pool, generator=effort.generator)
-    return judged(view.estimate, _doubts(view, effort), bounds, effort, view.run.ends.linear.dtype)
+    doubts, beyond = _doubts(view, effort)
+    return judged(_reaching(view.estimate, beyond), doubts, bounds, effort, view.run.ends.linear.dtype)
 
 
 class _Look(NamedTuple):
@@ -187,8 +197,11 @@ def _apart(look: _Look, n_betas: int, effort: Effort) -> tuple[_Look, _Others]:
     return look, _Others([part for part in found if part is not None], [run.ends.state], of_main)
 
 
-def _doubts(view: _View, effort: Effort) -> list[str]:
-    """Return what the populations that started elsewhere say against the estimate, in words."""
+def _doubts(view: _View, effort: Effort) -> tuple[list[str], float]:
+    """Return what the populations that started elsewhere say against the estimate, in words and in nats.
+
+    The nats are what they find beyond it, or leave room for, where that is too little for words.
+    """
     run, look, main, doubts = view.run, view.look, view.main, []
     if look.n_left_out:
         n = look.n_left_out + MOST_APART
@@ -196,13 +209,14 @@ def _doubts(view: _View, effort: Effort) -> list[str]:
             f"mean field finds {n} modes that the annealing does not reach; at most {MOST_APART} are added up"
         )
     if main is None:
-        return [*doubts, "hardly a chain is annealed to where it may end"]
+        return [*doubts, "hardly a chain is annealed to where it may end"], 0.0
+    beyond = math.log1p(_overlooked(look, view.inner, main.value))
     for other in view.others.of_main:
         if other.lower > main.upper + DISAGREE:
             doubts.append(f"chains annealed from a mode of mean field find {other.value:.6g} beyond it")
     inside = look.in_main(look.visitors.state)
     if len(look.modes) < 2 or int(inside.sum()) < FEWEST_INSIDE:
-        return doubts
+        return doubts, beyond
     point = run.path.point({name: x[inside] for name, x in look.visitors.state.items()})
     down = melt(run.path, run.betas, point, generator=effort.generator)
     # From a region r they give log Z + log(π_r/q_r), its mass over the share of annealed chains that end there: above
@@ -215,6 +229,8 @@ def _doubts(view: _View, effort: Effort) -> list[str]:
             f"chains that start at modes of mean field give {elsewhere.value:.6g}, {gap:+.2g} nats: populations that "
             "start apart do not meet"
         )
+    elif gap > margin:  # chains cross over, but had not the time to forget where they started
+        beyond = max(beyond, gap)
     lonely = look.n_annealed[look.modes.cells(point.state)] == 0
     if bool(lonely.any()):
         # No chain of n ended there: q_r < 3/n but for one time in twenty, and so π_r is below this.
@@ -225,7 +241,27 @@ def _doubts(view: _View, effort: Effort) -> list[str]:
                 f"{int(lonely.sum())} of {len(lonely)} chains that start elsewhere end where no annealed chain does, "
                 f"at {gap:+.2g} nats: up to {min(mass, 1.0):.0%} of all may be there"
             )
-    return doubts
+        else:
+            beyond = max(beyond, math.log1p(mass))
+    return doubts, beyond
+
+
+def _overlooked(look: _Look, inner: State, value: float) -> float:
+    """Return how much more than was seen may lie in cells that hardly a chain is in, beside the whole.
+
+    Of n chains K are in these cells together; as seldom as three standard errors are exceeded, 2K + 6.6 were to be
+    expected (Poisson). They do not weigh much more than mean field says: three times as much here.
+    """
+    n_inside = look.modes.cells(inner).bincount(minlength=len(look.modes))
+    few = n_inside < FEWEST_INSIDE
+    few[look.apart] = False
+    by_chance = (MARKOV + int(n_inside[few].sum())) / int(n_inside.sum())
+    return min(by_chance, 3 * (look.modes.bounds[few.to(look.modes.bounds.device)] - value).exp().sum().item())
+
+
+def _reaching(estimate: Estimate, beyond: float) -> Estimate:
+    """Return the estimate with an interval of three errors that reaches so many nats beyond its value."""
+    return replace(estimate, error=max(estimate.error, beyond / 3), upper=max(estimate.upper, estimate.value + beyond))
 
 
 def added_up(found: list[Estimate | None]) -> Estimate:
@@ -247,8 +283,7 @@ def added_up(found: list[Estimate | None]) -> Estimate:
 
 def judged(estimate: Estimate, doubts: list[str], bounds: Bounds, effort: Effort, dtype: torch.dtype) -> Estimate:
     """Return the estimate inside its guaranteed bounds, with the reasons not to trust it, and warn of them."""
-    rounding = 64 * torch.finfo(dtype).eps * max(1.0, abs(estimate.value))
-    estimate = replace(estimate, lower=estimate.lower - rounding, upper=estimate.upper + rounding)
+    estimate = with_rounding(estimate, dtype)
     low, high, width = bounds.at_least, bounds.at_most, estimate.upper - estimate.lower
     if width > WIDEST:
         more = f"Use more temperatures (n_betas={4 * effort.n_betas}), more chains, or a reference fitted to the data"
