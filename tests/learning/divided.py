@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,19 +16,28 @@ from torch.utils.data import DataLoader, TensorDataset
 import harmonium as hm
 from harmonium import draws, workers
 from harmonium.learning import Training
-from harmonium.learning.monitors import JointCurves, default_monitors
+from harmonium.learning.monitors import Depths, JointCurves, default_monitors
 from harmonium.learning.objectives import (
+    CrossEntropy,
     DenoisingScoreMatching,
     FastPCD,
+    Hybrid,
     JointLikelihood,
+    LeaveOneOut,
     MeanFieldCD,
+    Objective,
+    PerturbAndMAP,
     PseudoLikelihood,
+    Reconstruction,
+    ScaledContrast,
     SlicedScoreMatching,
+    SummedLayers,
     TemperedPCD,
 )
 from harmonium.learning.objectives.replay_buffer import ReplayBuffer
 from harmonium.learning.state import restore, snapshot
 from harmonium.learning.transforms import Centering, Sparsity
+from harmonium.models import RatingRBM, ScaleMixture
 from harmonium.samplers import MALA
 from tests.learning.machines import MACHINES, draw_data, make
 
@@ -85,9 +95,64 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "weighted": lambda: trained("Bernoulli", lambda: hm.PCD(n_chains=9), weights=np.arange(N_ROWS) % 3),
     "with holes": lambda: with_holes(),
     "more rows than are looked at": lambda: trained("Bernoulli", hm.CD, n_rows=400, batch_size=40),
+    "hybrid": lambda: classified(),
+    "hybrid, few labels": lambda: classified(n_labeled=2),
+    "layers summed": lambda: deep(SummedLayers(hm.CD())),
+    "layers summed, by means": lambda: deep(SummedLayers(weights=(1.0, 0.5))),
+    "layers summed, chains on top": lambda: deep(SummedLayers(members=[MeanFieldCD(), hm.PCD(n_chains=8)])),
+    "rebuilt": lambda: deep(Reconstruction(noise=0.1)),
+    "by modes": lambda: trained("Bernoulli", PerturbAndMAP),
+    "scaled": lambda: scaled(),
+    "left out": lambda: rated(),
+    "classes": lambda: told_apart(CrossEntropy()),
+    "classes, thinned": lambda: told_apart(CrossEntropy(dropout=0.5, input_dropout=0.2)),
     "joint": lambda: joint(),
     "joint, chains brought along": lambda: joint(bring=True),
 }
+
+
+def rows_of_bits(n_units: int) -> torch.Tensor:
+    """Return rows of as many bits."""
+    half = torch.full((N_ROWS, n_units), 0.5, dtype=torch.float64)
+    return draws.draw_bernoulli(half, generator=torch.Generator().manual_seed(1))
+
+
+def classified(n_labeled: int = N_ROWS) -> dict[str, Any]:
+    """Train a machine with classes, some rows without a label: of a few batches only one worker has any."""
+    model = hm.ClassRBM(hm.Bernoulli(6), hm.Bernoulli(4), 3, generator=torch.Generator().manual_seed(0)).double()
+    label = torch.eye(3, dtype=torch.float64)[torch.arange(N_ROWS) % 3].unsqueeze(1)
+    label[n_labeled:] = torch.nan
+    return _trained(model, {"visible": rows_of_bits(6), "label": label}, Hybrid(0.3))
+
+
+def deep(objective: Objective) -> dict[str, Any]:
+    """Train a deep belief network of two machines."""
+    generator = torch.Generator().manual_seed(0)
+    units = [hm.Bernoulli(6), hm.Bernoulli(5), hm.Bernoulli(3)]
+    machines = [hm.RBM(below, above, generator=generator) for below, above in itertools.pairwise(units)]
+    return _trained(hm.DBN(machines).double(), rows_of_bits(6), objective, monitors=[Depths()])
+
+
+def scaled() -> dict[str, Any]:
+    """Train a machine of data whose scale varies."""
+    rbm = hm.RBM(hm.Gaussian(3), hm.Bernoulli(2), generator=torch.Generator().manual_seed(0))
+    x = draws.draw_normal(torch.empty(N_ROWS, 3, dtype=torch.float64), generator=torch.Generator().manual_seed(1))
+    mixture = ScaleMixture(rbm, 0.5, 2.0, 3).double()
+    return _trained(mixture, x, ScaledContrast(hm.PCD(n_chains=9)), monitors=[])
+
+
+def rated() -> dict[str, Any]:
+    """Train on a table of ratings of which most are unknown."""
+    model = RatingRBM(6, 8, (1, 2, 3), hm.Gaussian(2), generator=torch.Generator().manual_seed(0)).double()
+    table = torch.arange(48.0).square().remainder(7).view(6, 8)
+    table[table > 2] = torch.nan
+    return _trained(model, table + 1, LeaveOneOut(), monitors=[], batch_size=5)
+
+
+def told_apart(objective: CrossEntropy) -> dict[str, Any]:
+    """Train a network on rows some of which have no label."""
+    network = hm.RBM(hm.Bernoulli(6), hm.Bernoulli(4), generator=torch.Generator().manual_seed(0)).to_network(3)
+    return _trained(network.double(), (rows_of_bits(6), torch.arange(N_ROWS) % 4 - 1), objective, monitors=[])
 
 
 def joint(bring: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,8 @@ class Division:
 
     def rows(self, n: int) -> Part | None:
         """Return what this worker has of a batch of n rows, None where it does all by itself."""
-        return workers.part_of(n) if self.divides else None
+        part = workers.part_of(n) if self.divides else None
+        return None if part is None else replace(part, adds=self._sum_of_few)
 
     def mine(self, index: Tensor) -> Tensor:
         """Return those of the numbered rows of a batch that this worker has."""
@@ -157,13 +159,14 @@ class Division:
         """Return whether somebody wishes it, asked of all at once; for what happens once an epoch."""
         return bool(self._told(torch.tensor([float(wish)])).any())
 
+    def _sum_of_few(self, x: Tensor) -> Tensor:
+        return self._told(x.reshape(-1).cpu()).sum(0).view(x.shape).to(x)
+
     def _told(self, numbers: Tensor) -> Tensor:
         """Return a few numbers of all workers, a row each, to be read before the next but one exchange."""
-        return (
-            workers.gather(numbers[None], lengths=[1] * self.n)
-            if self._shared is None
-            else self._shared.rows([numbers])
-        )
+        if self._shared is None or len(numbers) > self._shared.n:
+            return workers.gather(numbers[None], lengths=[1] * self.n)
+        return self._shared.rows([numbers])
 
     def phases(self, phases: Phases | None) -> Phases | None:
         """Return the rows of both phases of all workers."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from harmonium import workers
 from harmonium.draws import draw_bernoulli, draw_categorical, draw_normal
 from harmonium.learning.objectives.base import Case, Objective
 from harmonium.models.layers import X, Y
@@ -61,6 +62,10 @@ class CrossEntropy(Objective):
                 "into the network."
             )
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return True: each row has its own loss."""
+        return type(self) is CrossEntropy
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -71,8 +76,10 @@ class CrossEntropy(Objective):
             raise ValueError("CrossEntropy learns from data and classes. Give a tuple (x, y), y being class numbers.")
         if state[Y].ndim == 1 and state[Y].is_floating_point():
             raise ValueError(f"Class numbers must be integers, -1 where unknown. Got {state[Y].dtype}. Use y.long().")
-        known = state[Y] >= 0
-        x, y = (state[X], state[Y]) if bool(known.all()) else (state[X][known], state[Y][known])
+        known, x, y = state[Y] >= 0, state[X], state[Y]
+        is_thinned, has_all = bool(self.dropout or self.input_dropout), bool(known.all())
+        if not (has_all or is_thinned):  # rows that are thinned out have their draws whether or not they have a label
+            x, y = x[known], y[known]
         x = _thinned(x, self.input_dropout, generator)
         if self.dropout and isinstance(model, nn.Sequential):
             for module in model:
@@ -81,13 +88,16 @@ class CrossEntropy(Objective):
                     x = _thinned(x, self.dropout, generator)
         else:
             x = model(x)
+        if is_thinned and not has_all:
+            x, y = x[known], y[known]
         if y.ndim == 1 and len(y) and int(y.max()) >= x.shape[-1]:
             raise ValueError(
                 f"Class numbers must lie in 0..{x.shape[-1] - 1}: the network has {x.shape[-1]} outputs. Got "
                 f"{int(y.max())}. Build it for as many classes."
             )
-        loss = cross_entropy(x, y) if len(y) else x.sum() * 0.0
-        self.metrics = {"classification_loss": loss.item()} if len(y) else {}
+        n = workers.total(torch.tensor(float(len(y)))).item()
+        loss = cross_entropy(x, y, reduction="sum") / n if len(y) else x.sum() * 0.0
+        self.metrics = {"classification_loss": loss.item()} if n else {}
         return loss
 
     def measured(self) -> dict[str, float]:

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.learning.objectives.base import Case, Objective, Phases, add_scaled
 from harmonium.learning.objectives.cd import CD
 from harmonium.learning.objectives.contrastive import Contrastive, draw_exactly, small_machine
@@ -63,6 +64,11 @@ class Hybrid(Objective):
                 f"than {MAX_ENUMERATED}. Classify into fewer classes."
             )
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether the generative part can be divided, and keeps no chains; a classifier alone is not."""
+        rule = self.generative
+        return type(self) is Hybrid and self.generation_weight > 0 and rule.chain_axis() is None and rule.divides(model)
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -72,8 +78,9 @@ class Hybrid(Objective):
         if self.generation_weight:
             total = total + self.generation_weight * self.generative.loss(model, state, generator=generator)
         labeled = self._labeled(state)
+        n = self._n_labeled(labeled)
         if labeled is not None:
-            total = total + (1 - self.generation_weight) * self._classification(machine, labeled)
+            total = total + (1 - self.generation_weight) * self._classification(machine, labeled, n)
         return total
 
     @without_gradient
@@ -95,20 +102,23 @@ class Hybrid(Objective):
         if self.generation_weight:
             phases = add_scaled(self.generation_weight, self.generative, model, state, index=index, generator=generator)
         labeled = self._labeled(state)
+        n = self._n_labeled(labeled)
         if labeled is None:
+            if n:  # other workers have rows with labels
+                self.metrics = {"classification_loss": 0.0}
             return phases if self.generation_weight else self._without_labels(machine, state)
         y = labeled.pop(self.layer)
         machine.graph.summation(tuple(name for name in machine.layers if name not in (*labeled, self.layer)))
         share, full = count(machine, labeled, (self.layer,))
         is_y = (full[self.layer] == y).flatten(2).all(-1).to(share)
         probability = (is_y * share).sum(0).clamp_min(torch.finfo(share.dtype).tiny)
-        self.metrics = {"classification_loss": -probability.log().mean().item()}
+        self.metrics = {"classification_loss": -probability.log().sum().item() / n}
         factor = 1 - self.generation_weight
         if any(p.requires_grad for name in machine.layers for p in machine.layer(name).parameters()):
             with torch.enable_grad():
-                (factor * self._classification(machine, labeled | {self.layer: y})).backward()
+                (factor * self._classification(machine, labeled | {self.layer: y}, n)).backward()
         else:
-            add_counted_gradient(machine, (self.layer,), full, (is_y - share).mul_(factor / len(y)))
+            add_counted_gradient(machine, (self.layer,), full, (is_y - share).mul_(factor / n))
         if self.generation_weight:
             return phases
         return Phases(_at(machine, full, is_y), _at(machine, full, share), self._hidden(machine))
@@ -126,6 +136,11 @@ class Hybrid(Objective):
             return dict(state)
         return {name: value[known] for name, value in state.items()} if bool(known.any()) else None
 
+    def _n_labeled(self, labeled: State | None) -> float:
+        """Return how many rows have a label that counts, of all workers."""
+        here = 0 if labeled is None else len(labeled[self.layer])
+        return workers.total(torch.tensor(float(here))).item() if self.generation_weight < 1 else 0.0
+
     def _without_labels(self, machine: BoltzmannMachine, state: State) -> Phases:
         """Return phases that differ in nothing: rows without labels teach a classifier nothing."""
         filled = machine.fill({name: value for name, value in state.items() if name != self.layer}).state
@@ -134,10 +149,10 @@ class Hybrid(Objective):
     def _hidden(self, machine: BoltzmannMachine) -> tuple[str, ...]:
         return tuple(name for name in machine.layers if name not in (machine.data_layer, self.layer))
 
-    def _classification(self, machine: BoltzmannMachine, labeled: State) -> Tensor:
-        """Return the mean of `F(x, y) - F(x)`."""
+    def _classification(self, machine: BoltzmannMachine, labeled: State, n: float) -> Tensor:
+        """Return the sum of `F(x, y) - F(x)`, over n."""
         rest = {name: value for name, value in labeled.items() if name != self.layer}
-        return (machine.energy(labeled) - machine.energy(rest)).mean()
+        return (machine.energy(labeled) - machine.energy(rest)).sum() / n
 
     def measured(self) -> dict[str, float]:
         """Return L_disc of the last update that had labels."""

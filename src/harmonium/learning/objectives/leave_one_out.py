@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.draws import draw_normal
 from harmonium.learning.objectives.base import Case, Objective
 from harmonium.learning.objectives.contrastive import draw_exactly
@@ -54,6 +55,10 @@ class LeaveOneOut(Objective):
                 "the same rule for other machines."
             )
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return True: each row has its own ratings."""
+        return type(self) is LeaveOneOut
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -63,4 +68,5 @@ class LeaveOneOut(Objective):
         state = machine.state(batch)
         rows, columns = state["rated"].nonzero(as_tuple=True)
         log_p = machine.log_weights(state, rows, columns).log_softmax(-1)
-        return -(log_p * state["ratings"][rows, columns]).sum(-1).mean()
+        nats = -(log_p * state["ratings"][rows, columns]).sum(-1)
+        return nats.sum() / workers.total(torch.ones_like(nats))

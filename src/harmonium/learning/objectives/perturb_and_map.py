@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from harmonium.draws import draw_uniform
 from harmonium.learning.objectives.base import Case
-from harmonium.learning.objectives.contrastive import Contrastive, draw_exactly, small_machine
+from harmonium.learning.objectives.contrastive import Contrastive, can_divide, draw_exactly, small_machine
 from harmonium.models import BoltzmannMachine
 from harmonium.models.enumeration import counted_layers
 from harmonium.models.summation import configurations
@@ -49,6 +49,10 @@ class PerturbAndMAP(Contrastive):
         machine = small_machine()
         torch.nn.init.zeros_(machine.weight)
         return [Case(lambda *, generator: cls(), machine, partial(draw_exactly, machine, layers=(machine.data_layer,)))]
+
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether rows can be apart: each has a perturbation and a mode of its own."""
+        return type(self) is PerturbAndMAP and can_divide(model, self.inference)
 
     def check(self, model: nn.Module) -> None:
         """Raise unless the model is a machine of finite units whose modes can be found."""

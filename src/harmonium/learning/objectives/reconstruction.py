@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.draws import draw_normal
 from harmonium.learning.objectives.base import Objective, data_alone
 from harmonium.models import DBN
@@ -36,6 +37,10 @@ class Reconstruction(Objective):
         """Raise unless the model is a deep belief network."""
         _network(model)
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return True: each row is rebuilt by itself."""
+        return type(self) is Reconstruction
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -48,9 +53,12 @@ class Reconstruction(Objective):
             code = code + self.noise * (high - low) * draw_normal(code, generator=generator)
         theta, units = dbn.field_below(code), dbn.visible
         with torch.no_grad():
-            error, total = (units.mean(theta) - v).square().sum(), (v - v.mean(0)).square().sum().clamp_min(1e-12)
-            self.metrics = {"reconstruction": (error / v.numel()).item(), "unexplained": (error / total).item()}
-        return (units.total(units.log_partition(theta) - units.log_base(v)) - units.inner(theta, v)).mean()
+            n = workers.whole(len(v))
+            error, mean = (units.mean(theta) - v).square().sum(), workers.total(v, axis=0) / n
+            total = workers.total((v - mean).square()).clamp_min(1e-12)
+            per_unit = error / (n * v[:1].numel())
+            self.metrics = {"reconstruction": per_unit.item(), "unexplained": (error / total).item()}
+        return workers.mean(units.total(units.log_partition(theta) - units.log_base(v)) - units.inner(theta, v))
 
     def measured(self) -> dict[str, float]:
         """Return the squared error of the last batch, and as a share of its variance: 1 is the mean image."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from harmonium import workers
 from harmonium.draws import draw_normal
 from harmonium.learning.objectives.base import Case, Objective, Phases, data_alone
 from harmonium.learning.objectives.contrastive import Contrastive
@@ -30,6 +31,9 @@ class ScaledContrast(Objective):
     """
 
     contrast: Contrastive = field(default_factory=PCD)
+
+    def __post_init__(self) -> None:
+        self.n_chains = self.contrast.n_chains
 
     @property
     def persistent(self) -> bool:  # type: ignore[override]
@@ -62,6 +66,14 @@ class ScaledContrast(Objective):
         if not isinstance(model, ScaleMixture):
             raise TypeError(f"ScaledContrast learns a ScaleMixture. Got {type(model).__name__}. Use PCD, or wrap it.")
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether the contrast of the machine can be divided; each row has a scale of its own."""
+        return type(self) is ScaledContrast and self.contrast.divides(self._mixture(model).machine)
+
+    def chain_axis(self) -> int | None:
+        """Return the axis of the chains of the contrast."""
+        return self.contrast.chain_axis()
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
@@ -71,7 +83,7 @@ class ScaledContrast(Objective):
             share = mixture.scale_probabilities(x)
         u = mixture.divided(x, share, generator=generator)
         contrast = self.contrast.loss(mixture.machine, u, generator=generator)
-        return contrast - (share * mixture.log_share.log_softmax(0)).sum(-1).mean()
+        return contrast - workers.mean((share * mixture.log_share.log_softmax(0)).sum(-1))
 
     @without_gradient
     def accumulate_grad(
@@ -92,7 +104,8 @@ class ScaledContrast(Objective):
         mixture, x = self._mixture(model), data_alone(model, batch, self)
         probability = mixture.scale_probabilities(x)
         u = mixture.divided(x, probability, generator=generator)
-        gradient(mixture.log_share).add_(mixture.share() - probability.mean(0))
+        n = workers.whole(len(x))
+        gradient(mixture.log_share).add_(mixture.share() * (len(x) / n) - probability.sum(0) / n)
         return self.contrast.accumulate_grad(mixture.machine, u, index=index, generator=generator)
 
     def _mixture(self, model: nn.Module) -> ScaleMixture:

@@ -51,6 +51,11 @@ class SummedLayers(Objective):
         """Raise unless the model is a deep belief network."""
         self._network(model)
 
+    def divides(self, model: nn.Module) -> bool:
+        """Return whether the rule of each machine can be divided, and keeps no chains."""
+        pairs = zip(self._network(model), self.members, strict=True)
+        return type(self) is SummedLayers and all(m.chain_axis() is None and m.divides(rbm) for rbm, m in pairs)
+
     def loss(
         self, model: nn.Module, batch: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
     ) -> Tensor:
