@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import harmonium as hm
 from harmonium import draws, workers
-from harmonium.learning import Training
+from harmonium.learning import Training, division
 from harmonium.learning.monitors import Depths, JointCurves, default_monitors
 from harmonium.learning.objectives import (
     CrossEntropy,
@@ -226,6 +226,11 @@ def refusals() -> dict[str, str]:
         with pytest.raises(workers.WorkersApartError) as error:
             hm.fit(model, **usual | options, optimizer=torch.optim.SGD(model.parameters(), 0.1))
         told[name] = str(error.value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(division, "_version", lambda: f"1.{rank}")
+        with pytest.raises(workers.WorkersApartError) as error:
+            hm.fit(make("Bernoulli"), x, hm.CD(), epochs=1, generator=torch.Generator().manual_seed(0))
+    told["version"] = str(error.value)
     return told
 
 

@@ -64,6 +64,7 @@ def test_a_rule_that_is_not_divided_would_show(alone: dict[str, Any]) -> None:
 def test_workers_that_do_not_fit_are_told_so(tmp_path: Path) -> None:
     for messages in run_group(2, divided.refusals, tmp_path):
         assert "Workers must agree on the batch size. Worker 0 has 10; worker 1 has 11." in messages["batch size"]
+        assert "Workers must agree on the version. Worker 0 has 1.0, torch" in messages["version"]
         assert "Workers must agree on the random state" in messages["seed"]
         assert "2 workers cannot share 3 chains: each needs two at least." in messages["chains"]
         assert "A DataLoader has an order of its own" in messages["loader"]

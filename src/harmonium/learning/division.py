@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from harmonium import workers
+from harmonium import native, workers
 from harmonium.draws import draw_integers
 from harmonium.learning.epoch_rows import EpochRows
 from harmonium.learning.objectives import Phases
@@ -228,8 +231,14 @@ def _like(gradient: Tensor, parameter: nn.Parameter) -> Tensor:
     return torch.empty_like(parameter).copy_(gradient)
 
 
+@functools.cache
 def _version() -> str:
+    """Return the version of the package, a digest of its source, and whether the loops that draw are compiled."""
     try:
-        return version("harmonium")
+        number = version("harmonium")
     except PackageNotFoundError:
-        return "not installed"
+        number = "not installed"
+    source = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        source.update(path.read_bytes())
+    return f"{number}, source {source.hexdigest()[:8]}, {'compiled' if native.LIBRARY else 'not compiled'}"
