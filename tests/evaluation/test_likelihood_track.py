@@ -147,6 +147,37 @@ def test_the_error_knows_what_particles_remember(generator: torch.Generator) -> 
     assert statistics.median(stated) < 4 * statistics.median(off)  # and not by stating too much
 
 
+def test_a_mode_that_all_particles_have_left_is_found_in_the_data(generator: torch.Generator) -> None:
+    """All goes from one mode to the other in an epoch, and no particle crosses.
+
+    The rows of the epoch know both modes: log Z is lifted to what they guarantee, and the error says by how much. In
+    the control they know one: the particles agree on a value 12 nats too low, and nothing contradicts them.
+    """
+    for known in (True, False):
+        rbm = hm.RBM(hm.Spin(16), hm.Spin(1), generator=generator).double()
+        x = torch.ones(64, 16).double()
+        x[::2] *= -1.0 if known else 1.0
+        track = LikelihoodTrack(n_particles=64, n_bridges=8)
+        training = Training(rbm, x, hm.CD(), epochs=1, monitors=[track], generator=generator,
+                            optimizer=torch.optim.SGD(rbm.parameters(), 0.0))  # fmt: skip
+        track.on_start(training)
+        training.monitors = (Energies(),)  # somebody who looks, so that there are rows to look at
+        for tilt in (1.0, 6.0, -6.0):
+            with torch.no_grad():
+                rbm.weight.fill_(1.5)
+                rbm.hidden_bias.fill_(tilt)
+                rbm.visible_bias.zero_()
+            training.epochs += 1
+            training.run()
+            record = track(training)
+        off = record["log_z"] - hm.exact_log_z(rbm).value
+        if known:
+            assert abs(off) < 0.01 and record["log_z_error"] > 5
+            assert track.particles.sum(1).mean().item() < -10  # and goes on from where the mass is
+        else:
+            assert off == pytest.approx(-12.0, abs=1.5) and record["log_z_error"] < 1
+
+
 def test_a_wrong_start_is_seen_as_wrong(generator: torch.Generator) -> None:
     """Control of the tests above: log Z off by a nat at the start stays off by a nat."""
 

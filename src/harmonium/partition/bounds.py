@@ -44,7 +44,7 @@ def guaranteed_bounds(
 
     `pool` are populations of states, of any layers from which the others can be drawn.
     """
-    floor = max(modes.bound, _states_floor(model, [*pool, modes.states], generator))
+    floor = max(modes.bound, states_floor(model, [*pool, modes.states], generator=generator))
     floor -= ROUNDING * max(1.0, abs(floor))
     n_units = sum(math.prod(model.layer(name).sites) for name in model.layers)
     if max_units is not None and n_units > max_units:
@@ -74,8 +74,9 @@ def bounds(model: EnergyModel, effort: Effort) -> Estimate:
     return Estimate(value, width / 2, low, high, "bounds", trusted=not note, note=note, at_least=low, at_most=high)
 
 
-def _states_floor(model: BoltzmannMachine, pools: Sequence[State], generator: torch.Generator | None) -> float:
-    """Return the sum over the states of several pools, -∞ if no layer is finite."""
+@torch.no_grad()
+def states_floor(model: BoltzmannMachine, pools: Sequence[State], *, generator: torch.Generator | None = None) -> float:
+    """Return `log Σ e^{-F(x)} ≤ log Z` over the states of several pools, missing layers drawn; -∞ if none is finite."""
     wanted = finite_layers(model)
     if not wanted:
         return -math.inf

@@ -76,8 +76,9 @@ def messages(record: Record, past: Sequence[Record], setup: Setup | None = None)
     if record.get("log_z_error", 0.0) > 1.0:
         smoother = "" if setup.is_averaged else "Their average is easier to follow (ParameterAverage). "
         texts.append(
-            "The running log-likelihood is known only to a nat or worse, since the errors of following the parameters "
-            f"from epoch to epoch add up. {smoother}Score the model at its end (log_likelihood)."
+            "The running log-likelihood is known only to a nat or worse: the particles that follow the parameters "
+            f"from epoch to epoch lost a mode, or are slow to forget. {smoother}Score the model at its end "
+            "(log_likelihood)."
         )
     gap = record.get("free_energy_gap")
     if gap is not None and len(past) >= 5 and gap < -0.05 * abs(record.get("free_energy", 1.0)):
