@@ -19,6 +19,7 @@ from harmonium.learning.fit_table import table_machine
 from harmonium.learning.starts.mixture import start_mixture
 from harmonium.models import RBM
 from harmonium.models.observed import draw_observed
+from harmonium.types import Estimate
 from harmonium.units import Bernoulli, Categorical, Gaussian, Mixed
 
 COLUMNS = (
@@ -206,3 +207,9 @@ def test_annealing_agrees_with_counting(generator: torch.Generator) -> None:
     assert bool(((found.value - exact).abs() < 5 * found.error + 1e-6).all()) and bool((found.error[:5] > 0).any())
     blind = rows_log_likelihood(rbm, x, n_chains=400, n_betas=1, generator=generator)  # a control: nothing annealed
     assert float(blind.error.max()) > 2 * float(found.error.max())
+    z = Estimate(0.0, 0.0, 0.0, 0.0, "exact")
+    assert rows_log_likelihood(rbm, x, log_z=z, n_chains=400, generator=generator).trusted
+    with torch.no_grad():
+        rbm.weight[:, :8].mul_(20.0)
+    thin = rows_log_likelihood(rbm, x, log_z=z, n_chains=40, n_betas=1, generator=generator)
+    assert not thin.trusted and "rows rest on few of their 40 chains" in thin.note

@@ -10,6 +10,7 @@ from torch import Tensor
 from harmonium.models import RBM
 from harmonium.models.observed import MAX_HIDDEN, counted_log_z, observed_energy
 from harmonium.partition import log_z as estimate_log_z
+from harmonium.partition.ais import FEWEST
 from harmonium.types import Estimate
 
 _ROWS = 64
@@ -29,7 +30,8 @@ def rows_log_likelihood(
 
     Exactly where the hidden layer can be gone through. Else `Z(x_o)`, the sum over what is hidden or unknown, is
     annealed for each row (Neal 2001): the couplings of the unknown units grow from 0, where all is independent, to
-    their full strength; rows without holes need none. `error` has the spread of the weights of a row and that of log Z.
+    their full strength; rows without holes need none. `error` has the spread of the weights of a row and that of log Z;
+    where the weights of a row rest on fewer than 8 of its chains, that says little, and the scores are not trusted.
     """
     rows = x.to(rbm.weight)
     n = rbm.hidden.n_configurations()
@@ -44,17 +46,31 @@ def rows_log_likelihood(
     if len(whole):
         value[whole] = -rbm.energy(rows[whole]).double()
     betas = torch.linspace(0.0, 1.0, n_betas + 1).square()
+    size = torch.full((len(rows),), float(n_chains), dtype=torch.float64)
     for part in holes.nonzero().squeeze(1).split(_ROWS):
-        value[part], error[part] = _annealed(rbm, rows[part], betas.tolist(), n_chains, generator)
+        value[part], error[part], size[part] = _annealed(rbm, rows[part], betas.tolist(), n_chains, generator)
     error = (error.square() + float(z.error) ** 2).sqrt()
-    value = value - z.value
-    return Estimate(value, error, value - 3 * error, value + 3 * error, "ais", trusted=z.trusted, note=z.note)
+    value, n_thin = value - z.value, int((size < min(FEWEST, n_chains / 2)).sum())
+    thin = (
+        f"the weights of {n_thin} of {len(rows)} rows rest on few of their {n_chains} chains. Use more temperatures "
+        "(n_betas) or more chains"
+    )
+    notes = [z.note] * bool(z.note) + [thin] * bool(n_thin)
+    return Estimate(
+        value,
+        error,
+        value - 3 * error,
+        value + 3 * error,
+        "ais",
+        trusted=z.trusted and not n_thin,
+        note="; ".join(notes),
+    )
 
 
 def _annealed(
     rbm: RBM, x: Tensor, betas: list[float], n_chains: int, generator: torch.Generator | None
-) -> tuple[Tensor, Tensor]:
-    """Return `log Z(x_o)` of rows and its error, from chains over what is unknown and the hidden layer."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `log Z(x_o)` of rows, its error and the effective number of chains over what is unknown and hidden."""
     units, hidden = rbm.visible, rbm.hidden
     unknown = x.isnan()
     weight = rbm.weight.reshape(math.prod(units.shape), -1)
@@ -78,4 +94,5 @@ def _annealed(
         pull = torch.where(unknown, units.statistic(v), 0.0).flatten(2) @ weight
     total = log_w.logsumexp(0) - math.log(n_chains)
     spread = (log_w - total).exp().std(0) / math.sqrt(n_chains)
-    return (start + first[0]).double() + total, spread
+    size = 1 / (log_w - log_w.logsumexp(0)).exp().square().sum(0)
+    return (start + first[0]).double() + total, spread, size
