@@ -24,7 +24,7 @@ from harmonium.models.data_weight import data_weight
 from harmonium.plots.grids import BETWEEN, UNKNOWN, image_shape, mosaic
 from harmonium.plots.landscape import N_GRID, mass_levels, plane_log_z
 from harmonium.plots.panels import draw_picture
-from harmonium.runs.panels import Lines
+from harmonium.runs.panels import Histograms, Lines
 
 
 class Standard(nn.Module):
@@ -196,6 +196,8 @@ def test_parameters_and_activations_go_by_what_they_are() -> None:
     assert legend_of(plots.weight_histogram(ratings)) == ["weight", "ratings bias", "hidden bias"]
     gates = hm.SubspaceRBM(hm.Bernoulli(4), 2)
     assert legend_of(plots.weight_histogram(gates)) == ["weight", "visible bias", "gate bias", "subspace bias"]
+    transformed = hm.GatedRBM(hm.Bernoulli(4), hm.Bernoulli(4), hm.Bernoulli(3), n_factors=2)
+    assert legend_of(plots.weight_histogram(transformed))[-2:] == ["output bias", "hidden bias"]
 
 
 def test_levels_are_named_and_epochs_whole() -> None:
@@ -347,3 +349,11 @@ def test_inpainting_keeps_an_image_in_its_column() -> None:
     for row in range(3):
         assert [round(float(sheet[3 * row, 3 * i, 0]) * n) for i in range(16)] == list(range(16))
         assert [round(float(sheet[9 + 3 * row, 3 * i, 0]) * n) for i in range(4)] == list(range(16, 20))
+
+
+def test_every_series_is_drawn_however_many_there_are() -> None:
+    names = [f"rated {i}" for i in range(9)]
+    many = Histograms("many", "", {name: torch.randn(20) for name in names})
+    assert legend_of(draw_picture(many).figure) == names
+    lines = Lines("many", "", [0, 1], {name: [0.0, 1.0] for name in names})
+    assert legend_of(draw_picture(lines).figure) == names

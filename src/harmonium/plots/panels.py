@@ -87,7 +87,7 @@ def _(shown: Filters, limits: Limits | None = None) -> Picture:
 def _(shown: Lines, limits: Limits | None = None) -> Picture:
     figure = new_figure()
     axes = chart(figure, 1, 1, 1, title=shown.title, x=shown.x_label, y=shown.y_label)
-    for color, (name, values) in zip(COLORS, shown.series.items(), strict=False):
+    for color, (name, values) in zip(itertools.cycle(COLORS), shown.series.items()):
         marker = "o" if len(values) < 30 else ""
         axes.plot(list(shown.x), list(values), color=color, linewidth=1.5, marker=marker, markersize=4, label=name)
     for (name, value), dashes in zip(shown.levels.items(), itertools.cycle(("--", ":", "-."))):
@@ -115,7 +115,7 @@ def _(shown: GroupedBars, limits: Limits | None = None) -> Picture:
     figure = new_figure()
     axes = chart(figure, 1, 1, 1, title=shown.title, y=shown.y_label)
     width = 0.8 / len(shown.series)
-    for i, (color, (name, values)) in enumerate(zip(COLORS, shown.series.items(), strict=False)):
+    for i, (color, (name, values)) in enumerate(zip(itertools.cycle(COLORS), shown.series.items())):
         places = [j + (i - (len(shown.series) - 1) / 2) * width for j in range(len(values))]
         axes.bar(places, list(values), width=width, color=color, alpha=0.75, label=name)
     names = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in shown.names]
@@ -147,7 +147,7 @@ def _(shown: Histograms, limits: Limits | None = None) -> Picture:
     figure = new_figure()
     axes = chart(figure, 1, 1, 1, title=shown.title, x=shown.x_label, y="density")
     edges = edges_of(list(shown.values.values()))
-    for color, (name, values) in zip(COLORS, shown.values.items(), strict=False):
+    for color, (name, values) in zip(itertools.cycle(COLORS), shown.values.items()):
         bars(axes, values, edges, color, name)
     legend(axes)
     return Picture(shown.name, shown.caption, figure)

@@ -16,9 +16,10 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 BLUE, ORANGE, GREEN, PURPLE, GRAY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6E7781"
+SKY, AMBER = "#56B4E9", "#E69F00"
 """Colors of Okabe and Ito (2008), told apart with any kind of color vision."""
 
-COLORS = (BLUE, ORANGE, GREEN, PURPLE)
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, AMBER)
 INK = "#24292F"
 GRID = "#E4E7EB"
 DIVERGING = "RdBu_r"

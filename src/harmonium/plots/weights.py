@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -22,7 +23,7 @@ def weight_histogram(model: nn.Module) -> Figure:
     figure = new_figure()
     axes = chart(figure, 1, 1, 1, title="Parameters", x="value", y="density")
     edges = edges_of(list(groups.values()))
-    for color, (name, values) in zip(COLORS, groups.items(), strict=False):
+    for color, (name, values) in zip(itertools.cycle(COLORS), groups.items()):
         bars(axes, values, edges, color, name)
     legend(axes)
     return figure
