@@ -10,6 +10,7 @@ import math
 import pytest
 import torch
 
+import harmonium as hm
 from harmonium.draws import (
     draw_bernoulli,
     draw_binomial,
@@ -22,7 +23,7 @@ from harmonium.draws import (
     draw_words,
 )
 from harmonium.testing.contract import chi_square_tail, normal_quantile
-from harmonium.types import Estimate, as_state, check_dtype, check_shape, gradient, softplus, weighted
+from harmonium.types import Estimate, as_state, as_tensor, check_dtype, check_shape, gradient, softplus, weighted
 
 Z = normal_quantile(1e-6)
 
@@ -230,6 +231,16 @@ def test_gradient_is_made_once() -> None:
     parameter = torch.nn.Parameter(torch.ones(2))
     assert gradient(parameter) is gradient(parameter)
     assert gradient(parameter).tolist() == [0.0, 0.0]
+
+
+def test_several_arrays_in_place_of_one_are_refused() -> None:
+    """`fit` takes data and labels as a tuple; where there is no such rule, numpy's words would say nothing."""
+    machine = hm.ClassRBM(hm.Bernoulli(4), hm.Bernoulli(2), 3)
+    x, y = torch.zeros(5, 4), torch.zeros(5, dtype=torch.int64)
+    with pytest.raises(TypeError, match=r"Got a tuple of 2. Name the layers .* \{'visible': x, 'label': y\}"):
+        hm.log_likelihood(machine, (x, y))
+    assert hm.log_likelihood(machine, {"visible": x, "label": y}).mean().n_samples == 5
+    assert as_tensor([torch.ones(2), torch.zeros(2)]).shape == (2, 2)  # rows, one by one
 
 
 def test_as_state() -> None:

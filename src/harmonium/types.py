@@ -284,6 +284,11 @@ def as_tensor(x: Values, *, like: Tensor | None = None) -> Tensor:
             f"Values must be a tensor, a NumPy array or a DataFrame of numbers. Got {type(x).__name__}. "
             "Convert it with torch.as_tensor."
         )
+    if isinstance(x, list | tuple) and any(isinstance(part, Tensor | np.ndarray) and part.ndim > 1 for part in x):
+        raise TypeError(
+            f"Values must be one tensor or array. Got a {type(x).__name__} of {len(x)}. Name the layers that they are "
+            "values of by a mapping, such as {'visible': x, 'label': y}, or put rows together with torch.cat."
+        )
     array = np.asarray(x)
     if array.dtype.kind not in "biuf":
         raise TypeError(

@@ -134,6 +134,8 @@ def test_errors_say_what_to_do() -> None:
     model = small()
     with pytest.raises(ValueError, match="must be one of 1, 2, 5, or NaN .* 2 are outside the scale, such as 3"):
         model.observed(torch.tensor([[1.0, 3.0, NAN, 9.0]]))
+    with pytest.raises(ValueError, match="holds no rating"):
+        model.observed(torch.full((2, 4), NAN))
     with pytest.raises(ValueError, match=r"must have shape \(n, 4\), users by items. Got \(1, 3\)"):
         model.observed(torch.ones(1, 3))
     with pytest.raises(ValueError, match=r"must have shape \(3, 4\)"):

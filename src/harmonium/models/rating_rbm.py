@@ -116,6 +116,8 @@ class RatingRBM(BoltzmannMachine):
                 f"{tuple(table.shape)}. Give NaN where a user did not rate an item."
             )
         rated = ~table.isnan()
+        if not bool(rated.any()):
+            raise ValueError("The table holds no rating: every value is NaN. Give at least one.")
         known, levels = table[rated], torch.tensor(self.levels).to(table)
         at = torch.searchsorted(levels, known).clamp_max(len(levels) - 1)
         wrong = known[levels[at] != known]

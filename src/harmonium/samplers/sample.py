@@ -175,6 +175,12 @@ def _conditioned(model: EnergyModel, known: State, n: int) -> tuple[EnergyModel,
         return model, known
     some = next(model.parameters())
     known = {name: model.layer(name).encoded(value, like=some) for name, value in known.items()}
+    for name in model.given:
+        if name not in known:
+            raise ValueError(
+                f"Layer {name!r} is a condition of this machine and has no law: samples are drawn given its value. "
+                f"Give it, as in sample(machine, n, given={{{name!r}: …}})."
+            )
     whole = {name: value for name, value in known.items() if name != model.data_layer and not bool(value.isnan().any())}
     for name in model.given:
         if name in known and name not in whole:
