@@ -114,3 +114,15 @@ def test_movielens(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(["train", "--data", "movielens", *flags, "-o", "films"]) == 0
     scores = json.loads(Path("films/evaluation.json").read_text())["ratings"]
     assert scores["test"]["n"] == 20_000 and 0.9 < scores["test"]["rmse"] < 1.1
+
+
+def test_ratings_outside_the_scale_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip of the pen, 33 for 3, would else be a level of its own; a scale may hold levels that nobody gave."""
+    assert run([*TINY, "--no-report", "-o", "wide", "--scale", "1, 2, 3, 4"]) == 0
+    assert Run.open("wide").model().levels == (1, 2, 3, 4)
+    text = Path("stars.csv").read_text()
+    Path("stars.csv").write_text(text[:-1] + "33")
+    assert run([*TINY, "--no-report", "-o", "slip", "--scale", "1, 2, 3"]) == 2
+    assert "1 of" in (said := capsys.readouterr().err) and "are not on the scale 1, 2, 3, such as 33." in said
+    assert run([*TINY, "--no-report", "-o", "text", "--scale", "3, 2"]) == 2
+    assert "[ratings] scale must name at least two numbers" in capsys.readouterr().err

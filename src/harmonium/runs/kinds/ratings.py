@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor
 
 from harmonium.data import Data
@@ -31,7 +32,14 @@ _N_USERS, _N_BEST = 3, 5
 
 
 class RatingsSettings(Section):
-    """What is a row of the machine, and how the field of a row grows with the ratings in it (see `RatingRBM`)."""
+    """What is a row of the machine, and how the field of a row grows with the ratings in it (see `RatingRBM`).
+
+    `scale` names all ratings that may be given; without one they are those that occur.
+    """
+
+    scale: str = Field(
+        default="", description='Ratings that may be given, such as "1, 2, 3, 4, 5"; default: all there are.'
+    )
 
     rows: Literal["items", "users"] = Field(
         default="items", description="What a row of the machine is: items (one unit a user) or users."
@@ -39,6 +47,17 @@ class RatingsSettings(Section):
     share: float = Field(
         default=0.35, ge=0, le=1, description="Power of the length of a row that its field is divided by."
     )
+
+    @field_validator("scale")
+    @classmethod
+    def _numbers(cls, value: str) -> str:
+        try:
+            levels = [float(word) for word in value.split(",")] if value else []
+        except ValueError:
+            levels = [math.nan]
+        if not all(map(math.isfinite, levels)) or sorted(set(levels)) != levels or len(levels) == 1:
+            raise ValueError('must name at least two numbers, each larger than the last, such as "1, 2, 3, 4, 5"')
+        return value
 
 
 class RatingsKind(Kind[RatingsSettings]):
@@ -65,8 +84,22 @@ class RatingsKind(Kind[RatingsSettings]):
     watched: ClassVar[Mapping[str, str]] = {"validation_rmse": "valid RMSE {:.4f}"}
 
     def values(self, config: Config, data: Data) -> Prepared:
-        """Return the tables as they are."""
-        return Prepared(data)
+        """Return the tables as they are, all of their ratings on the scale if there is one."""
+        scale = tuple(float(word) for word in self.own(config).scale.split(",") if word)
+        if not scale:
+            return Prepared(data)
+        known = torch.cat([x[~x.isnan()] for x in data.splits.values()])
+        wrong = known[~torch.isin(known, torch.tensor(scale).to(known))]
+        if len(wrong):
+            raise ValueError(
+                f"{len(wrong)} of {len(known):,} ratings of {data.name} are not on the scale {self.own(config).scale}, "
+                f"such as {wrong[0].item():g}. Drop them, or name them in --scale."
+            )
+        return Prepared(
+            dataclasses.replace(
+                data, columns=tuple(dataclasses.replace(column, levels=scale) for column in data.columns)
+            )
+        )
 
     def outline(self, config: Config, prepared: Prepared) -> Prepared:
         """Return all training ratings: which are there is a condition of those that are drawn."""
