@@ -19,7 +19,7 @@ from harmonium.models import ClassRBM
 from harmonium.runs.choices import HIDDEN
 from harmonium.runs.class_panels import calibration, class_labels, class_scores, confusions
 from harmonium.runs.kinds.base import FOLLOWED, Kind, PanelMaker, contrastive
-from harmonium.runs.kinds.rbm import visible_units
+from harmonium.runs.kinds.rbm import PLANES, visible_units
 from harmonium.runs.panels import ImageGrid, Panel
 from harmonium.runs.settings import Config, Section
 from harmonium.runs.subject import Subject
@@ -46,6 +46,18 @@ _IMAGES_28: dict[str, Any] = {
     },
     "class-rbm": {"generation_weight": 0.03},
 }
+_PLANE: dict[str, Any] = {  # plain gradient descent throws points far away
+    "model": {"n_hidden": 100},
+    "training": {
+        "objective": "cd",
+        "epochs": 30,
+        "optimizer": "adam",
+        "learning_rate": 0.005,
+        "schedule": "linear",
+        "average": 0.999,
+    },
+    "run": {"threads": 1},
+}
 
 
 class ClassRBMSettings(Section):
@@ -68,6 +80,7 @@ class ClassRBMKind(Kind[ClassRBMSettings]):
     settings = ClassRBMSettings
     unread = FOLLOWED
     recipes: ClassVar[Mapping[str, dict[str, Any]]] = {
+        **dict.fromkeys(PLANES, _PLANE),
         "digits": {
             "data": {"binarize": "threshold"},
             "model": {"n_hidden": 200},
