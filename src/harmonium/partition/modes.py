@@ -81,8 +81,9 @@ def mean_field_modes(
     True
     """
     check_proper(model)
+    through_layers = _best_layer_starts(copy.deepcopy(model).float(), n_starts // 2)
     machine = copy.deepcopy(model).double()
-    state, beta = _starts(machine, n_starts, [*starts, *_best_layer_starts(machine, n_starts // 2)], generator)
+    state, beta = _starts(machine, n_starts, [*starts, *through_layers], generator)
     part = workers.part_of(len(beta))
     if part is not None:
         state, beta = {name: part.take(value) for name, value in state.items()}, part.take(beta)
@@ -128,17 +129,32 @@ def _sweep(law: BoltzmannMachine, state: State, fields: State) -> None:
 
 
 def _best_layer_starts(machine: BoltzmannMachine, n: int) -> list[State]:
-    """Return the n starts through each layer, all different, that have the best bounds after two sweeps."""
+    """Return the n starts through each layer, all different, that have the best bounds after two sweeps.
+
+    There may be thousands, from which a few are chosen: single precision does, and workers share them.
+    """
     found: list[State] = []
     for state in layer_starts(machine):
         fields: State = {}
+        part = workers.part_of(len(next(iter(state.values()))))
+        if part is not None:
+            state = {name: part.take(value) for name, value in state.items()}
         for _ in range(2):
             _sweep(machine, state, fields)
-        order = _bound(machine, state, fields).nan_to_num(nan=-math.inf).argsort(descending=True)[: 4 * n]
-        modes = {name: machine.layer(name).mode(field[order]) for name, field in fields.items()}
-        best = order[_distinct(machine, modes)[:n]]
-        found.append({name: value[best] for name, value in state.items()})
+        best = _best(state | {_BOUND: _bound(machine, state, fields).nan_to_num(nan=-math.inf)}, 4 * n)
+        if part is not None and not part.repeated:
+            best = _best(workers.gather_all(best, lengths=[min(4 * n, count) for count in part.counts]), 4 * n)
+        del best[_BOUND]
+        modes = {name: machine.layer(name).mode(machine.field(name, best)) for name in machine.layers}
+        first = _distinct(machine, modes)[:n]
+        found.append({name: value[first] for name, value in best.items()})
     return found
+
+
+def _best(rows: State, n: int) -> State:
+    """Return the n rows that have the best bounds, the best first."""
+    order = rows[_BOUND].argsort(descending=True, stable=True)[:n]
+    return {name: value[order] for name, value in rows.items()}
 
 
 def _starts(
