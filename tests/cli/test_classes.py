@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks.kill_resume import fingerprint
 from harmonium.cli.entry import run
@@ -114,6 +115,23 @@ def test_a_tuned_network_starts_at_the_machine_and_resumes_exactly() -> None:
     assert run([*tune, "--epochs", "3", "--set", "run.checkpoint_updates=4", "-o", "again"]) == 0
     one, other = (Run.open(name).model() for name in ("whole", "again"))
     assert all((a == b).all() for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_a_convolutional_stack_of_levels_is_tuned_and_resumed_exactly() -> None:
+    quick = ["-q", "--no-report", "--no-evaluate"]
+    stack = ["--set", "dbn.spec=conv 3 4x4/2, dense 6", "--set", "dbn.activation=tanh", "--epochs", "2"]
+    assert run(["train", "--model", "dbn", "--data", "digits", *stack, *quick, "-o", "levels"]) == 0
+    tune = ["fine-tune", "levels", "-q", "--set", "run.report=false", "--set", "run.evaluate=false"]
+    assert run([*tune, "--epochs", "0", "-o", "start"]) == 0
+    start, dbn = Run.open("start"), Run.open("levels").model()
+    digits = start.rows("test")
+    expected = dbn.up(16 * digits)  # its top is binary
+    torch.testing.assert_close(start.model()[:-1](digits), expected, rtol=0, atol=1e-5)
+    assert run([*tune, "--epochs", "3", "-o", "whole"]) == 0
+    assert run([*tune, "--epochs", "3", "--set", "run.checkpoint_updates=4", "-o", "again"]) == 0
+    one, other = (Run.open(name).model() for name in ("whole", "again"))
+    assert all((a == b).all() for a, b in zip(one.parameters(), other.parameters(), strict=True))
+    assert not all((a == b).all() for a, b in zip(one.parameters(), start.model().parameters(), strict=True))
 
 
 @pytest.mark.parametrize(

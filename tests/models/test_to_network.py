@@ -54,6 +54,16 @@ def test_a_stack_gives_what_goes_up() -> None:
     torch.testing.assert_close(features(mixed.to_network(2), x), mixed.up(x), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("activation", ["sigmoid", "relu", "tanh"])
+def test_levels_go_up_as_shares_of_the_highest(activation: str) -> None:
+    dbn = scattered(hm.DBN.from_spec("conv 3 4x4/2, dense 5", shape=(1, 8, 8), levels=255, activation=activation))
+    images = 255 * draws(2, 1, 8, 8)
+    network = dbn.to_network(2)
+    torch.testing.assert_close(features(network, images), dbn.up(images) / 255, rtol=0, atol=1e-12)
+    ordinary = all(type(module).__module__.startswith("torch.nn") for module in network)
+    assert ordinary == (activation == "sigmoid")
+
+
 def test_the_parameters_are_copies() -> None:
     rbm = scatter(hm.RBM(hm.Bernoulli(4), hm.Bernoulli(3)))
     network, before = rbm.to_network(2), rbm.weight.detach().clone()

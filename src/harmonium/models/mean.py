@@ -21,7 +21,7 @@ class Mean(nn.Module):
     def forward(self, field: Tensor) -> Tensor:
         """Return the means under fields, `(*batch, *shape)`."""
         shape = self.units.shape
-        return self.units.mean(field if len(shape) == 1 else field.unflatten(-1, shape))
+        return self.units.mean(field if field.shape[-len(shape) :] == shape else field.unflatten(-1, shape))
 
     def __repr__(self) -> str:
         return f"Mean({self.units!r})"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from harmonium.couplings import Conv2d, Coupling, Dense
 from harmonium.models.mean import Mean
-from harmonium.units import Bernoulli, Gaussian, MaxPooled, Spin, Units
+from harmonium.units import Bernoulli, Gaussian, MaxPooled, Multinary, Spin, Units
 
 _ACTIVATIONS: dict[type[Units], type[nn.Module]] = {Bernoulli: nn.Sigmoid, Spin: nn.Tanh}
 
@@ -39,19 +39,21 @@ def to_network(
 ) -> nn.Sequential:
     """Return the steps as a network with `n_classes` outputs, all parameters copied.
 
-    Its layers are PyTorch's own, but for the means of units that PyTorch has no activation for (`Mean`).
+    Its layers are PyTorch's own, but for the means of units that PyTorch has no activation for (`Mean`). The means
+    `N g(kθ)` of smooth units with levels are passed on as g, N times smaller, so that all layers learn on one scale.
     The outputs start at `weight`, `(n_classes, n)`, and `bias`; without them at zero, so that all classes are equally
     probable until they learn.
     """
     if n_classes < 2:
         raise ValueError(f"`n_classes` must be at least 2. Got {n_classes}.")
     modules: list[nn.Module] = []
-    shape = steps[0].below.shape
+    shape, range_below = steps[0].below.shape, 1.0
     for step in steps:
         if len(step.below.shape) == 1 and len(shape) > 1:
             modules.append(nn.Flatten())
-        modules += _layer(step)
-        shape = step.above.shape
+        above, range_above = _with_unit_range(step.above)
+        modules += _layer(replace(step, above=above, scale=step.scale * range_below))
+        shape, range_below = step.above.shape, range_above
     if len(shape) > 1:
         modules.append(nn.Flatten())
     some = steps[-1].bias
@@ -75,13 +77,30 @@ def _layer(step: NetworkStep) -> list[nn.Module]:
         linear = _convolution(step.coupling, step.bias, float(slope.flatten()[0]) * step.scale)
     else:
         raise TypeError(f"to_network has no layer of PyTorch for {step.coupling!r} above {step.below!r}.")
+    if _is_steep_sigmoid(step.above):
+        for parameter in linear.parameters():
+            parameter.mul_(float(step.above.steepness))
     return [*first, linear, *_activation(step.above)]
 
 
+def _with_unit_range(units: Units) -> tuple[Units, float]:
+    """Return units whose mean is `g(kθ)` where that of these is `N g(kθ)`, and N; other units as they are, and 1."""
+    if not isinstance(units, Multinary) or units.exact:
+        return units, 1.0
+    return Multinary(*units.shape, levels=1, k=units.steepness, activation=units.activation), float(units.levels)
+
+
+def _is_steep_sigmoid(units: Units) -> bool:
+    """Return whether the mean is `σ(kθ)`: k then goes into the weights."""
+    return isinstance(units, Multinary) and not units.exact and units.levels == 1 and units.activation == "sigmoid"
+
+
 def _activation(units: Units) -> list[nn.Module]:
-    """Return what makes means of fields: a module of PyTorch where there is one."""
+    """Return what makes means of fields, k aside: a module of PyTorch where there is one."""
     if isinstance(units, Gaussian):
         return []
+    if _is_steep_sigmoid(units):
+        return [nn.Sigmoid()]
     if isinstance(units, MaxPooled):
         raise TypeError(f"to_network has no layer of PyTorch for {units!r}: what it passes up is pooled.")
     known = _ACTIVATIONS.get(type(units))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from harmonium.learning.state import snapshot
 from harmonium.models import DBM, DBN, RBM, ClassRBM
+from harmonium.models.stored import describe
 from harmonium.runs.build import build_training, prepare
 from harmonium.runs.class_panels import class_labels
 from harmonium.runs.config import merge, resolve
 from harmonium.runs.kinds.network import ACTIVATIONS
 from harmonium.runs.run import Run, next_folder, settled
+from harmonium.units import Multinary
 
 
 def fine_tune(
@@ -34,11 +38,16 @@ def fine_tune(
     if not isinstance(model, RBM | ClassRBM | DBN | DBM):
         raise ValueError(f"A {run.config.model.kind} cannot become a network. Use an rbm, class-rbm, dbn or dbm.")
     data = run.config.data.model_dump(exclude_none=True, exclude={"standardize"})
+    levels = levels_of(model)
+    if levels > 1:
+        data["binarize"] = "scale"
     same = {"data": data if "name" not in given.get("data", {}) else {}, "model": {"kind": "network"}}
     first = resolve(same, given)
     n_classes = int(class_labels(prepare(first).data, "network").max()) + 1
     network = model.to_network(n_classes)
-    own = {"widths": widths(network), "activation": activation(network), "pretrained": str(run.folder.resolve())}
+    with torch.no_grad():
+        first_layer(network).weight.mul_(levels)
+    own = {"pretrained": str(run.folder.resolve()), **made_of(model, network)}
     config = settled(resolve(same, merge(given, {"network": own})))
     made = Run.create(next_folder(root, config) if folder is None else folder, config, overwrite=overwrite)
     training = build_training(config, made.prepared)
@@ -47,22 +56,22 @@ def fine_tune(
     return made
 
 
-def widths(network: nn.Sequential) -> str:
-    """Return the widths of the hidden layers of a dense network, as its settings name them."""
-    linear = [module for module in network if not isinstance(module, tuple(ACTIVATIONS.values()))]
-    if not all(isinstance(module, nn.Linear) for module in linear):
-        raise ValueError(
-            "Only dense layers can be tuned from the command line. In Python: fit(model.to_network(n), (x, y))."
-        )
-    return ", ".join(str(module.out_features) for module in linear[:-1])
+def levels_of(model: RBM | ClassRBM | DBN | DBM) -> float:
+    """Return N where the data have levels 0..N for the model: for its network, whose first weights take N up, 0..1."""
+    units = model.visible if isinstance(model, DBN) else model.layer(model.data_layer)
+    return float(units.levels) if isinstance(units, Multinary) else 1.0
 
 
-def activation(network: nn.Sequential) -> str:
-    """Return the name of the one activation of a network."""
-    kinds = {type(module) for module in network} - {nn.Linear}
-    names = [name for name, kind in ACTIVATIONS.items() if {kind} == kinds]
-    if not names:
-        raise ValueError(
-            f"A network from the command line has one activation of {', '.join(ACTIVATIONS)}. Got {kinds}."
-        )
-    return names[0]
+def first_layer(network: nn.Sequential) -> nn.Linear | nn.Conv2d:
+    """Return the lowest layer of a network that has weights."""
+    return next(module for module in network if isinstance(module, nn.Linear | nn.Conv2d))
+
+
+def made_of(model: RBM | ClassRBM | DBN | DBM, network: nn.Sequential) -> dict[str, str]:
+    """Return the settings that make the network again: widths and the activation of a plain one, else the stack."""
+    layers = [module for module in network if isinstance(module, nn.Linear | nn.Conv2d)]
+    kinds = {type(module) for module in network if not isinstance(module, nn.Linear)}
+    names = [name for name, kind in ACTIVATIONS.items() if kinds == {kind}]
+    widths = [layer.out_channels if isinstance(layer, nn.Conv2d) else layer.out_features for layer in layers[:-1]]
+    made = {"widths": ", ".join(map(str, widths))}
+    return made | ({"activation": names[0]} if names else {"stack": json.dumps(describe(model))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from harmonium.data.known_labels import known_labels
 from harmonium.learning import Training
 from harmonium.learning.monitors import JointCurves
 from harmonium.learning.objectives import CrossEntropy
+from harmonium.models.stored import CLASS, rebuild
 from harmonium.networks.layers import linear
 from harmonium.runs.class_panels import calibration, class_labels, class_scores, confusions
 from harmonium.runs.kinds.base import OF_TWO_PHASES, Kind, PanelMaker
@@ -44,13 +46,16 @@ class NetworkSettings(Section):
     """How a network is made and learns.
 
     `widths` are those of its hidden layers, the lowest first. `pretrained` names the run whose weights it started from,
-    as `harmonium fine-tune` writes it; without one they are drawn. `labels` is how many labels are known, as many of
-    each class (0: all); the other rows are left out. `dropout` and `input_dropout` are as in `CrossEntropy`.
+    as `harmonium fine-tune` writes it; without one they are drawn. `stack` describes, as the file of a model does, the
+    machines that the network is the way up of, where widths and one activation do not say it. `labels` is how many
+    labels are known, as many of each class (0: all); the other rows are left out. `dropout` and `input_dropout` are as
+    in `CrossEntropy`.
     """
 
     widths: str = Field(default="500, 1000", description='Widths of the hidden layers from below, such as "500, 1000".')
     activation: str = "sigmoid"
     pretrained: str = ""
+    stack: str = ""
     labels: int = Field(default=0, ge=0, description="How many labels are known, as many of each class; 0: all.")
     dropout: float = Field(default=0.0, ge=0, lt=1, description="Share of hidden units left out at each update.")
     input_dropout: float = Field(default=0.0, ge=0, lt=1, description="Share of inputs left out at each update.")
@@ -60,6 +65,17 @@ class NetworkSettings(Section):
     def _numbers(cls, value: str) -> str:
         if not all(word.strip().isdigit() and int(word) for word in value.split(",")):
             raise ValueError('must name widths, such as "500, 1000"')
+        return value
+
+    @field_validator("stack")
+    @classmethod
+    def _described(cls, value: str) -> str:
+        try:
+            kind = json.loads(value)[CLASS] if value else ""
+        except (ValueError, TypeError, KeyError, RecursionError):
+            kind = "nothing"
+        if kind not in ("", "RBM", "ClassRBM", "DBN", "DBM"):
+            raise ValueError("must describe a stack of machines, as `harmonium fine-tune` writes it")
         return value
 
     @field_validator("activation")
@@ -101,16 +117,18 @@ class NetworkKind(Kind[NetworkSettings]):
     def build(self, config: Config, data: Data, *, generator: torch.Generator) -> nn.Sequential:
         """Return the network with random weights."""
         own = self.own(config)
+        n_classes = int(class_labels(data, self.name).max()) + 1
+        if own.stack:
+            return rebuild(json.loads(own.stack)).to_network(n_classes)
         widths = [math.prod(data.shape), *map(int, own.widths.split(","))]
         modules: list[nn.Module] = []
         for n_in, n_out in itertools.pairwise(widths):
             modules += [linear(n_in, n_out, generator=generator), ACTIVATIONS[own.activation]()]
-        n_classes = int(class_labels(data, self.name).max()) + 1
         return nn.Sequential(*modules, linear(widths[-1], n_classes, generator=generator))
 
     def shape(self, model: nn.Sequential, data: Data) -> tuple[int, ...]:
-        """Return the shape of a sample, flat."""
-        return (math.prod(data.shape),)
+        """Return the shape of a sample: flat where the lowest layer is dense."""
+        return (math.prod(data.shape),) if isinstance(model[0], nn.Linear) else data.shape
 
     def task(self, config: Config, prepared: Prepared, model: nn.Sequential, *, generator: torch.Generator) -> Task:
         """Return the cross-entropy on the rows whose labels are known."""
@@ -174,8 +192,15 @@ class NetworkKind(Kind[NetworkSettings]):
         """Return the weights of the first layer as images."""
         if subject.image is None:
             return None
-        weight = subject.model[0].weight.detach().cpu()[:_N_FILTERS]
+        lowest = next(module for module in subject.model if isinstance(module, nn.Linear | nn.Conv2d))
+        weight = lowest.weight.detach().cpu()[:_N_FILTERS]
         size = float(weight.abs().amax())
         caption = f"The weights between the image and the first {len(weight)} units of the first layer, on one scale."
-        grid = ImageGrid("filters", caption, weight.reshape(-1, *subject.image), 20, limits=(-size, size))
+        grid = ImageGrid(
+            "filters",
+            caption,
+            weight.reshape(-1, *(weight.shape[1:] if isinstance(lowest, nn.Conv2d) else subject.image)),
+            20,
+            limits=(-size, size),
+        )
         return Panel("Filters", "What the first layer looks for.", [grid])
