@@ -23,7 +23,10 @@ class SpikeSlabRBM(BoltzmannMachine):
     That is a precision for every h if and only if the largest singular value of `W/σ` is below 1. `project`, which
     learning calls after each update, keeps it at most at `limit`: all reachable parameters have a proper law.
 
-    >>> machine = SpikeSlabRBM(Gaussian(192), 128)
+    Give σ a floor to learn data with heavy tails, such as `Gaussian(n, floor=0.3)` for standardized values: spikes
+    widen what σ leaves, so a σ that falls towards 0 stays there, and what lies far out costs 10⁵ nats.
+
+    >>> machine = SpikeSlabRBM(Gaussian(192, floor=0.3), 128)
     >>> machine.spike_mean(torch.zeros(2, 192)).shape
     torch.Size([2, 128])
     """
