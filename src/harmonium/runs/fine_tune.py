@@ -18,6 +18,7 @@ from harmonium.runs.class_panels import class_labels
 from harmonium.runs.config import merge, resolve
 from harmonium.runs.kinds.network import ACTIVATIONS
 from harmonium.runs.run import Run, next_folder, settled
+from harmonium.runs.values import load_data
 from harmonium.units import Multinary
 
 
@@ -38,15 +39,14 @@ def fine_tune(
     if not isinstance(model, RBM | ClassRBM | DBN | DBM):
         raise ValueError(f"A {run.config.model.kind} cannot become a network. Use an rbm, class-rbm, dbn or dbm.")
     data = run.config.data.model_dump(exclude_none=True, exclude={"standardize"})
-    levels = levels_of(model)
-    if levels > 1:
+    if isinstance(model, DBN) and load_data(run.config.data).kind == "levels":
         data["binarize"] = "scale"
     same = {"data": data if "name" not in given.get("data", {}) else {}, "model": {"kind": "network"}}
     first = resolve(same, given)
     n_classes = int(class_labels(prepare(first).data, "network").max()) + 1
     network = model.to_network(n_classes)
     with torch.no_grad():
-        first_layer(network).weight.mul_(levels)
+        first_layer(network).weight.mul_(levels_of(model))
     own = {"pretrained": str(run.folder.resolve()), **made_of(model, network)}
     config = settled(resolve(same, merge(given, {"network": own})))
     made = Run.create(next_folder(root, config) if folder is None else folder, config, overwrite=overwrite)
