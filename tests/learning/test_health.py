@@ -147,9 +147,9 @@ def test_a_monitor_that_is_no_number_is_told_of() -> None:
 
 
 def test_an_average_is_advised_only_where_there_is_none() -> None:
-    """That errors add up is the cause in every run; that the parameters are not averaged, only in some."""
+    """That particles lose a mode is the cause in every run; that the parameters are not averaged, only in some."""
     record = {"epoch": 1, "log_z_error": 1.5}
     (plain,), (averaged,) = (after([record], is_averaged=is_averaged) for is_averaged in (False, True))
     assert "ParameterAverage" in plain and "ParameterAverage" not in averaged
-    assert all("add up" in text and "log_likelihood" in text for text in (plain, averaged))
+    assert all("lost a mode" in text and "log_likelihood" in text for text in (plain, averaged))
     assert not after([record | {"log_z_error": 0.5}])
